@@ -1,0 +1,1 @@
+"""Benchmark core: the only package that imports psycopg."""

@@ -1,0 +1,1 @@
+"""Benchmark core: syntax-tree primitives over sqlglot."""

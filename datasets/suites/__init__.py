@@ -1,0 +1,1 @@
+"""Suites: labelled questions, tasks and their digests. Imports nothing of ours."""

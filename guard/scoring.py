@@ -1,0 +1,209 @@
+"""Guard: asks a simulator every question of a plan, has each reply judged, and writes each item down at once."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from benchmark_core.chat import Completion
+from benchmark_core.errors import SimulatorError, SimulatorFailure, UserSimGuardError
+from benchmark_core.ports import Action, Ask, Reply, UserSimulator
+from benchmark_core.sql.fragments import overlaps
+from guard.ledger import Call, Ledger, ScoredItem, latest
+from judge.verdict import Evidence, Judge, Judged, Unjudged, UnjudgedCause
+from suites.load import Suite
+from suites.questions import AmbReference, Kind, LocReference, Question, Stratum
+from suites.tasks import Oracle
+
+MAX_ATTEMPTS = 3  # of one item over all resumes: without a cap, retrying only failures would raise the rate
+GIVE_UP_AFTER = 12  # infrastructure failures in a row: the endpoint is gone, and every further item would fail too
+_INFRASTRUCTURE = {"unavailable", "rate_limited", "timeout", "rejected"}  # of SimulatorFailure and UnjudgedCause alike
+
+
+class EndpointLost(UserSimGuardError):
+    """So many infrastructure failures in a row that the run stopped. What is done is kept; resume goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run covers. `partial` when that is less than the suite's gradable core questions."""
+
+    questions: tuple[Question, ...]
+    partial: bool
+    excluded_tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The built parts of a run.
+
+    Attributes:
+        evidence: what a reply disclosed, by the deterministic detector; recorded beside any judge's verdict.
+    """
+
+    simulator: UserSimulator
+    judge: Judge
+    evidence: Callable[[Question, str], tuple[Evidence, ...]]
+    oracles: Mapping[str, Oracle]
+    concurrency: int
+
+
+def plan(suite: Suite, kinds: Sequence[Kind], limit: int | None, excluded_tasks: Iterable[str] = ()) -> Plan:
+    """Choose the questions, grouped by database and task so that a serving engine's prefix cache works.
+
+    With a limit, the choice is stratified: kinds, databases and styles take turns, always in the same way.
+    """
+    excluded = frozenset(excluded_tasks)
+    core = [q for q in suite.questions if q.stratum is Stratum.CORE and q.key.instance_id not in excluded]
+    chosen = [q for q in core if q.kind in kinds]
+    if limit is not None and limit < len(chosen):
+        chosen = _stratified(chosen, limit)
+    chosen.sort(key=lambda q: (q.database, q.key))
+    return Plan(tuple(chosen), len(chosen) < len(core), tuple(sorted(excluded)))
+
+
+def _stratified(questions: Sequence[Question], limit: int) -> list[Question]:
+    strata: dict[tuple[str, str, str], list[Question]] = {}
+    for question in sorted(questions, key=lambda q: (q.key.question_id, q.key)):
+        strata.setdefault((question.key.style, question.database, question.kind), []).append(question)
+    queues = [strata[name] for name in sorted(strata)]
+    deepest = max(map(len, queues))
+    turns = [queue[depth] for depth in range(deepest) for queue in queues if depth < len(queue)]
+    return turns[:limit]
+
+
+async def score(bench: Bench, work: Plan, ledger: Ledger, progress: Callable[[ScoredItem], None]) -> None:
+    """Score what the ledger does not hold yet, with a fixed set of workers.
+
+    Failed and unjudged items of earlier attempts are tried again: `MAX_ATTEMPTS` times in all, or as often as needed
+    where only the endpoint failed.
+
+    Raises:
+        EndpointLost: after `GIVE_UP_AFTER` infrastructure failures in a row.
+    """
+    done = latest(ledger.items)
+    queue = iter([(q, _next_attempt(done.get(q.key))) for q in work.questions])
+    health = _Health()
+
+    async def worker() -> None:
+        for question, attempt in queue:
+            if attempt is None:
+                continue
+            item = await score_one(bench, question)
+            item = replace(item, attempt=attempt)
+            ledger.append(item)
+            progress(item)
+            health.note(item)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(bench.concurrency):
+                group.create_task(worker())
+    except* EndpointLost as lost:
+        raise lost.exceptions[0] from None
+
+
+def _next_attempt(last: ScoredItem | None) -> int | None:
+    if last is None:
+        return 1
+    if last.rating is not None or (last.attempt >= MAX_ATTEMPTS and not _infrastructure(last)):
+        return None
+    return last.attempt + 1
+
+
+def _infrastructure(item: ScoredItem) -> bool:
+    """Whether the item failed for a reason that says nothing about simulator or judge."""
+    return (item.failure or item.unjudged) in _INFRASTRUCTURE
+
+
+class _Health:
+    """Counts infrastructure failures in a row."""
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+
+    def note(self, item: ScoredItem) -> None:
+        self._in_a_row = self._in_a_row + 1 if _infrastructure(item) else 0
+        if self._in_a_row >= GIVE_UP_AFTER:
+            who = "simulator" if item.failure else "judge"
+            raise EndpointLost(
+                f"stopped after {GIVE_UP_AFTER} failures in a row, the last of the {who}'s endpoint: {item.reason}. "
+                "What is done is kept: mend the endpoint and go on with --resume"
+            )
+
+
+async def score_one(bench: Bench, question: Question) -> ScoredItem:
+    """Ask, judge, and put the outcome into one item. A failure is a value here, never a rating."""
+    ask = Ask(question.text, bench.oracles[question.key.instance_id])
+    try:
+        reply = await bench.simulator.answer(ask)
+    except SimulatorError as error:
+        return _failed(question, error.cause, error.detail, cast(tuple[Completion, ...], error.completions))
+    except Exception as stray:  # noqa: BLE001 - the boundary of foreign simulators: one crash must not lose the run
+        return _failed(question, SimulatorFailure.CRASHED, f"{type(stray).__name__}: {stray}", ())
+    if not reply.text.strip():
+        return _failed(question, SimulatorFailure.EMPTY, "the simulator returned no text", reply.completions)
+    try:
+        verdict = await bench.judge.grade(question, reply.text)
+    except Exception as stray:  # noqa: BLE001 - as above, for judges
+        verdict = Unjudged(UnjudgedCause.CRASHED, f"{type(stray).__name__}: {stray}")
+    return _judged(question, reply, verdict, bench.evidence(question, reply.text))
+
+
+def _failed(
+    question: Question, cause: SimulatorFailure, detail: str, completions: tuple[Completion, ...]
+) -> ScoredItem:
+    return ScoredItem(
+        key=question.key,
+        database=question.database,
+        failure=cause,
+        reason=detail,
+        calls=_calls("simulator", completions),
+    )
+
+
+def _judged(question: Question, reply: Reply, verdict: Judged | Unjudged, evidence: tuple[Evidence, ...]) -> ScoredItem:
+    item = ScoredItem(
+        key=question.key,
+        database=question.database,
+        reply=reply.text,
+        action=reply.action,
+        target_hit=target_hit(question, reply.action),
+        unjudged=UnjudgedCause.CRASHED,
+        evidence=evidence,
+        calls=_calls("simulator", reply.completions) + _calls("judge", verdict.completions),
+    )
+    match verdict:
+        case Judged(rating, reason, confidence):
+            return replace(item, unjudged=None, rating=rating, reason=reason, confidence=confidence)
+        case Unjudged(cause, detail):
+            return replace(item, unjudged=cause, reason=detail)
+
+
+def target_hit(question: Question, action: Action | None) -> bool | None:
+    """Whether stage 1 named the reference's ambiguity or fragment; None where that cannot be asked."""
+    if action is None or action.target is None or action.kind is not question.kind:
+        return None
+    match question.reference:
+        case AmbReference(ambiguity=term):
+            return action.target == term
+        case LocReference(fragment=fragment):
+            return overlaps(action.target, fragment)
+        case _:
+            return None
+
+
+def _calls(role: str, completions: tuple[Completion, ...]) -> tuple[Call, ...]:
+    return tuple(
+        Call(
+            role=role,
+            model=c.model,
+            system_fingerprint=c.system_fingerprint,
+            prompt_tokens=c.usage.prompt_tokens,
+            completion_tokens=c.usage.completion_tokens,
+            attempts=c.attempts,
+            cached=c.cached,
+            latency_s=c.latency_s,
+        )
+        for c in completions
+    )

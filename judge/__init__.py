@@ -1,0 +1,1 @@
+"""Judge: rates replies. Shares no code with what it judges."""

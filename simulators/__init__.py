@@ -1,0 +1,1 @@
+"""Simulators: simulated users. Share no code with the judge."""
