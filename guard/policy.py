@@ -21,12 +21,13 @@ class Policy:
         floors: least true share of accepted rows (the published 90 / 90 / 80 of BIRD-Interact).
         confidence: of the two-sided interval; a one-sided error of (1 - confidence) / 2 in each direction.
         min_clusters: below this number of tasks nothing is decided.
-        small_count: with fewer successes or failures than this, the design effect is at least Kish's with `small_count_icc`.
+        small_count: with fewer successes or failures than this, the design effect is at least Kish's at
+            `small_count_icc`.
         max_unjudged: largest share of rows of a kind without a verdict.
         min_informedness: least sensitivity + specificity of a calibrated judge, per kind.
         min_kappa: least lower bound of its kappa, per kind.
         full_size: core questions per kind of a full-size suite.
-        full_origins: where a suite of class `full` comes from (`origin` in the run's suite identity).
+        full_suites: names of the suites of class `full`.
         valid_days: how long a certificate holds.
     """
 
@@ -40,7 +41,7 @@ class Policy:
     min_informedness: float = 1.6
     min_kappa: float = 0.6
     full_size: Mapping[Kind, int] = field(default_factory=lambda: _per_kind(700, 700, 700))
-    full_origins: tuple[str, ...] = ("official", "open")
+    full_suites: tuple[str, ...] = ("official", "open")
     valid_days: int = 180
 
     def to_json(self) -> dict[str, Any]:

@@ -1,15 +1,16 @@
 """Guard: asks a simulator every question of a plan, has each reply judged, and writes each item down at once."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 from benchmark_core.chat import Completion
-from benchmark_core.errors import SimulatorError, SimulatorFailure, UserSimGuardError
+from benchmark_core.digest import digest
+from benchmark_core.errors import InputError, SimulatorError, SimulatorFailure, UserSimGuardError
 from benchmark_core.ports import Action, Ask, Reply, UserSimulator
 from benchmark_core.sql.fragments import overlaps
-from guard.ledger import Call, Ledger, ScoredItem, latest
+from guard.ledger import Call, Header, Ledger, ScoredItem, latest
 from judge.verdict import Evidence, Judge, Judged, Unjudged, UnjudgedCause
 from suites.load import Suite
 from suites.questions import AmbReference, Kind, LocReference, Question, Stratum
@@ -25,12 +26,35 @@ class EndpointLost(UserSimGuardError):
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """Which part of the suite is scored. Anything but all kinds without a limit makes the run partial.
+
+    Attributes:
+        excluded_tasks: ungradable tasks by the gold audit; kept out of rates without making the run partial.
+    """
+
+    kinds: tuple[Kind, ...] = tuple(Kind)
+    limit: int | None = None
+    excluded_tasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What a run covers. `partial` when that is less than the suite's gradable core questions."""
 
     questions: tuple[Question, ...]
+    scope: Scope
     partial: bool
-    excluded_tasks: tuple[str, ...] = ()
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the plan, and a digest of the keys, JSON-able."""
+        keys = [[q.key.instance_id, q.key.question_id, q.key.style, q.key.kind] for q in self.questions]
+        return {
+            "kinds": sorted(self.scope.kinds),
+            "limit": self.scope.limit,
+            "excluded_tasks": sorted(self.scope.excluded_tasks),
+            "keys": digest(keys),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +72,37 @@ class Bench:
     concurrency: int
 
 
-def plan(suite: Suite, kinds: Sequence[Kind], limit: int | None, excluded_tasks: Iterable[str] = ()) -> Plan:
+def plan(suite: Suite, scope: Scope) -> Plan:
     """Choose the questions, grouped by database and task so that a serving engine's prefix cache works.
 
     With a limit, the choice is stratified: kinds, databases and styles take turns, always in the same way.
     """
-    excluded = frozenset(excluded_tasks)
-    core = [q for q in suite.questions if q.stratum is Stratum.CORE and q.key.instance_id not in excluded]
-    chosen = [q for q in core if q.kind in kinds]
-    if limit is not None and limit < len(chosen):
-        chosen = _stratified(chosen, limit)
+    gradable = [q for q in suite.questions if q.key.instance_id not in scope.excluded_tasks]
+    core = [q for q in gradable if q.stratum is Stratum.CORE]
+    chosen = [q for q in core if q.kind in scope.kinds]
+    if scope.limit is not None and scope.limit < len(chosen):
+        chosen = _stratified(chosen, scope.limit)
     chosen.sort(key=lambda q: (q.database, q.key))
-    return Plan(tuple(chosen), len(chosen) < len(core), tuple(sorted(excluded)))
+    return Plan(tuple(chosen), scope, len(chosen) < len(core))
+
+
+def plan_of(suite: Suite, header: Header) -> Plan:
+    """The plan of a run on disk, made anew from the suite.
+
+    Raises:
+        InputError: when the suite at hand is not the run's.
+    """
+    of_run = header.identities["suite"]["digest"]
+    if of_run != suite.digest:
+        raise InputError(
+            f"the run is of a suite with digest {of_run}, this one has {suite.digest}; give it with --suite"
+        )
+    was = header.identities["plan"]
+    scope = Scope(tuple(Kind(kind) for kind in was["kinds"]), was["limit"], tuple(was["excluded_tasks"]))
+    again = plan(suite, scope)
+    if again.identity() != was:
+        raise InputError("the run's plan cannot be made anew from this suite: the ledger's header was changed")
+    return again
 
 
 def _stratified(questions: Sequence[Question], limit: int) -> list[Question]:

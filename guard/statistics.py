@@ -190,7 +190,7 @@ def lang_reiczigel(p: float, n: float, sens: tuple[int, int], spec: tuple[int, i
 def mix_unjudged(judged: Interval, weight: float) -> Interval:
     """Interval over all rows from that of the judged ones, which are a share `weight`; the others may be anything.
 
-    Worst-case bounds (Manski 1989). Correct for judge error first, mix after: a filled-in verdict would be corrected too.
+    Worst-case bounds (Manski 1989). Correct for judge error first, mix after: else filled-in verdicts are corrected.
     """
     _require(0 <= weight <= 1, "weight lies in [0, 1]")
     return Interval(weight * judged.lower, weight * judged.upper + 1 - weight)

@@ -84,6 +84,9 @@ class _ShareRow(_Row):
             raise ValueError(f"{self.successes} successes of {self.n} rows")
         return self
 
+    def build(self) -> Share:
+        return Share(self.successes, self.n)
+
 
 class _KindRow(_Row):
     sens: _ShareRow
@@ -91,8 +94,7 @@ class _KindRow(_Row):
     kappa_lower: Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
 
     def build(self) -> KindError:
-        shares = (Share(row.successes, row.n) for row in (self.sens, self.spec))
-        return KindError(*shares, kappa_lower=self.kappa_lower)
+        return KindError(self.sens.build(), self.spec.build(), self.kappa_lower)
 
 
 class _KindRows(_Row):

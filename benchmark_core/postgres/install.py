@@ -57,7 +57,7 @@ class Install:
             ServerError: with the end of the output, when it fails.
         """
         command = ["/bin/sh", "-c", _LIMITED, "sh", str(MEMORY_KIB), str(self.binaries / argv[0]), *argv[1:]]
-        with (log.open("a+b") if log else tempfile.TemporaryFile()) as output:
+        with open(log, "a+b", opener=_private) if log else tempfile.TemporaryFile() as output:
             output.seek(0, os.SEEK_END)
             begin = output.tell()
             try:
@@ -68,6 +68,10 @@ class Install:
                 output.seek(max(begin, output.tell() - 2000))
                 tail = output.read().decode("utf-8", "replace").strip()
                 raise ServerError(f"{argv[0]} failed (exit {code}): {tail}")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _call(command: list[str], account: Account | None, *, cwd: Path, output: int, timeout_s: float) -> int:

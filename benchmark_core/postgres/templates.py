@@ -1,0 +1,227 @@
+"""Benchmark core: template databases, built once per build script, and their clones, one per trial.
+
+Names are opaque: nothing that a suite says reaches an identifier. Everything below a run's token is dropped when the
+run ends, or by the next run when it was killed: a run holds an advisory lock on its token for as long as it lives.
+"""
+
+import asyncio
+import base64
+import hashlib
+import itertools
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from psycopg import AsyncConnection, sql
+
+from benchmark_core.errors import QueryError, ServerError
+from benchmark_core.postgres.query import Session, command, connect, run_script, terminate
+from benchmark_core.postgres.scram import verifier
+from benchmark_core.postgres.server import Server
+
+BUILD_DEADLINE_S = 600.0
+
+_VACATE_S = 30.0
+_RECIPE = "1"  # part of every template's name: raise it when the way of building changes
+_TEMPLATE, _OWNER, _TRIAL = "usg_t_", "usg_o_", "usg_x_"
+_ROLE = sql.SQL(
+    "CREATE ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS CONNECTION LIMIT 8 PASSWORD {}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A built database that takes no connections, and the role (without login) that owns what is in it."""
+
+    name: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clone:
+    """A database of one trial. `role` is its own, unprivileged, owns every object in it, and goes with it."""
+
+    name: str
+    role: str
+    server: Server
+    admin: AsyncConnection[Any] = field(repr=False)
+    password: str = field(repr=False)
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Session]:
+        """A connection of the trial's role.
+
+        Raises:
+            ServerError: when there is none (the role's SQL may have changed its own password).
+        """
+        who = {"dbname": self.name, "user": self.role, "password": self.password}
+        async with connect(self.server.dsn, **who) as connection:
+            yield Session(connection, self.admin, self.role)
+
+
+class Workspace:
+    """One run's databases on a server. Made by `workspace`."""
+
+    def __init__(self, server: Server, token: str) -> None:
+        self.server = server
+        self._names = (f"{_TRIAL}{token}_{number:x}" for number in itertools.count())
+
+    async def template(self, build_sql: str, deadline_s: float = BUILD_DEADLINE_S) -> Template:
+        """The template of `build_sql`, built unless the server has it; two that ask at once build it once.
+
+        Raises:
+            QueryError, QueryTimeout: when the script fails.
+        """
+        digest = hashlib.sha256(f"{_RECIPE}\n{build_sql}".encode()).digest()
+        key = base64.b32encode(digest).decode().rstrip("=").lower()
+        template = Template(_TEMPLATE + key, _OWNER + key)
+        async with connect(self.server.dsn) as admin:
+            await command(admin, "SELECT pg_advisory_lock(%s)", _lock_key(digest[:8]))
+            if not await command(admin, "SELECT 1 FROM pg_database WHERE datname = %s", template.name):
+                async with self._trial(admin, "template0", None) as draft:
+                    await _build(draft, build_sql, deadline_s)
+                    await _publish(draft, template)
+        return template
+
+    @asynccontextmanager
+    async def clone(self, template: Template) -> AsyncIterator[Clone]:
+        """A fresh copy of a template, dropped at the end whatever happens."""
+        async with connect(self.server.dsn) as admin, self._trial(admin, template.name, template.owner) as clone:
+            yield clone
+
+    @asynccontextmanager
+    async def snapshot(self, clone: Clone) -> AsyncIterator[Clone]:
+        """A copy of a clone as it is, under a role of its own. Ends the clone's sessions; new ones may follow."""
+        await _vacate(clone)
+        async with connect(self.server.dsn) as admin, self._trial(admin, clone.name, clone.role) as copy:
+            yield copy
+
+    @asynccontextmanager
+    async def _trial(self, admin: AsyncConnection[Any], source: str, owner: str | None) -> AsyncIterator[Clone]:
+        name, password = next(self._names), secrets.token_urlsafe(24)
+        try:
+            await _create(admin, name, password, _how(self.server, source))
+            clone = Clone(name, name, self.server, admin, password)
+            await _hand_over(clone, owner)
+            yield clone
+        finally:
+            await _drop(admin, name)
+
+
+@asynccontextmanager
+async def workspace(server: Server) -> AsyncIterator[Workspace]:
+    """Open a run's workspace, and drop what runs that were killed have left behind.
+
+    Raises:
+        ServerError: when the server cannot be reached.
+    """
+    token = secrets.token_hex(8)
+    async with connect(server.dsn) as admin:
+        await command(admin, "SELECT pg_advisory_lock(%s)", _lock_key(bytes.fromhex(token)))
+        await _reap(admin)
+        yield Workspace(server, token)
+
+
+async def purge(server: Server) -> None:
+    """Drop every template, and whatever dead runs have left: the server is then as it was before its first use."""
+    async with connect(server.dsn) as admin:
+        await _reap(admin)
+        for (name,) in await command(
+            admin, "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", _TEMPLATE
+        ):
+            await command(admin, sql.SQL("ALTER DATABASE {} IS_TEMPLATE false").format(sql.Identifier(name)))
+            await _drop(admin, name, role=_OWNER + name.removeprefix(_TEMPLATE))
+
+
+def _how(server: Server, source: str) -> sql.Composed:
+    """The clauses of CREATE DATABASE. Text sorts by code point on every server, so that results do not depend on it."""
+    parts = [sql.SQL("TEMPLATE {}").format(sql.Identifier(source))]
+    if source == "template0":
+        parts.append(
+            sql.SQL("ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE {}").format("C" if server.embedded else "C.UTF-8")
+        )
+        if not server.embedded and server.version >= 150000:
+            parts.append(sql.SQL("LOCALE_PROVIDER libc").format())
+    elif server.embedded:  # pays off only without fsync
+        parts.append(sql.SQL("STRATEGY FILE_COPY").format())
+    return sql.SQL(" ").join(parts)
+
+
+async def _create(admin: AsyncConnection[Any], name: str, password: str, how: sql.Composed) -> None:
+    database = role = sql.Identifier(name)
+    await command(admin, _ROLE.format(role, verifier(password)))
+    await command(admin, sql.SQL("GRANT {} TO CURRENT_USER").format(role))
+    await command(admin, sql.SQL("CREATE DATABASE {} {}").format(database, how))
+    await command(admin, sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database))
+    await command(admin, sql.SQL("GRANT CONNECT, CREATE, TEMPORARY ON DATABASE {} TO {}").format(database, role))
+
+
+async def _hand_over(clone: Clone, owner: str | None) -> None:
+    """Give the role what is in the database, but not the database: its owner could keep us from dropping it."""
+    role = sql.Identifier(clone.role)
+    async with connect(clone.server.dsn, dbname=clone.name) as inside:
+        if owner is not None:
+            await command(inside, sql.SQL("REASSIGN OWNED BY {} TO {}").format(sql.Identifier(owner), role))
+        elif clone.server.version >= 150000:  # before, everybody may create in public
+            await command(inside, sql.SQL("ALTER SCHEMA public OWNER TO {}").format(role))
+
+
+async def _build(draft: Clone, build_sql: str, deadline_s: float) -> None:
+    async with draft.session() as session:
+        await run_script(session, (build_sql,), deadline_s)
+    async with connect(draft.server.dsn, dbname=draft.name) as inside:
+        await command(inside, "VACUUM (ANALYZE)")
+    if draft.server.embedded:  # without fsync, a crash may lose what no checkpoint has seen
+        await command(draft.admin, "CHECKPOINT")
+
+
+async def _publish(draft: Clone, template: Template) -> None:
+    """Give a draft its name, at once and last: a database of that name is always a whole one."""
+    await _vacate(draft)
+    database, role = sql.Identifier(draft.name), sql.Identifier(draft.role)
+    async with draft.admin.transaction():
+        for statement in (
+            sql.SQL("ALTER ROLE {} NOLOGIN PASSWORD NULL").format(role),
+            sql.SQL("ALTER ROLE {} RESET ALL").format(role),
+            sql.SQL("ALTER DATABASE {} WITH IS_TEMPLATE true ALLOW_CONNECTIONS false").format(database),
+            sql.SQL("ALTER ROLE {} RENAME TO {}").format(role, sql.Identifier(template.owner)),
+            sql.SQL("ALTER DATABASE {} RENAME TO {}").format(database, sql.Identifier(template.name)),
+        ):
+            await command(draft.admin, statement)
+
+
+async def _vacate(clone: Clone) -> None:
+    """End all sessions in a clone, and wait until they are gone: a database in use cannot be copied or renamed."""
+    await terminate(clone.admin, clone.role)
+    query = "SELECT 1 FROM pg_stat_activity WHERE datname = %s LIMIT 1"
+    try:
+        async with asyncio.timeout(_VACATE_S):
+            while await command(clone.admin, query, clone.name):
+                await asyncio.sleep(0.005)
+    except TimeoutError:
+        raise ServerError(f"sessions in a clone did not end within {_VACATE_S:g} s") from None
+
+
+async def _drop(admin: AsyncConnection[Any], database: str, *, role: str | None = None) -> None:
+    await command(admin, sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database)))
+    await command(admin, sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(role or database)))
+
+
+async def _reap(admin: AsyncConnection[Any]) -> None:
+    """Drop what is left of runs whose token nobody holds any more."""
+    names = "SELECT datname AS name FROM pg_database UNION SELECT rolname FROM pg_roles"
+    query = f"SELECT name, split_part(name, '_', 3) FROM ({names}) AS all_names WHERE starts_with(name, '{_TRIAL}')"
+    for name, token in await command(admin, query):
+        with suppress(ValueError, QueryError):  # not ours: another administrator's, or merely named alike
+            key = _lock_key(bytes.fromhex(token))
+            if (await command(admin, "SELECT pg_try_advisory_lock(%s)", key))[0][0]:
+                try:
+                    await _drop(admin, name)
+                finally:
+                    await command(admin, "SELECT pg_advisory_unlock(%s)", key)
+
+
+def _lock_key(data: bytes) -> int:
+    return int.from_bytes(data, "big", signed=True)

@@ -1,0 +1,146 @@
+"""Guard: what the command line prints. Tables on stdout, progress on stderr; model text is never read as markup."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from guard.exit_codes import ExitCode
+from guard.ledger import ScoredItem
+from guard.policy import DEFAULT
+from guard.runs import Counted, RunFolder, Watch
+from guard.scorecard import KindScore
+from guard.scoring import Plan
+from guard.statistics import Interval
+from judge.rubric import MENU
+from suites.questions import Kind
+
+console = Console(stderr=True)
+out = Console()
+
+
+@contextmanager
+def watching(*, resume: bool = False) -> Iterator[Watch]:
+    """A progress bar on stderr, with counts of what went wrong."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+
+        def started(work: Plan, done: int) -> Callable[[ScoredItem], None]:
+            task = bar.add_task("scoring", total=len(work.questions), completed=done)
+            lost = {"failed": 0, "unjudged": 0}
+
+            def scored(item: ScoredItem) -> None:
+                lost["failed"] += item.failure is not None
+                lost["unjudged"] += item.unjudged is not None
+                notes = ", ".join(f"{count} {name}" for name, count in lost.items() if count)
+                bar.update(task, advance=item.attempt == 1, description=f"scoring ({notes})" if notes else "scoring")
+
+            return scored
+
+        yield Watch(started, resume)
+
+
+def percent(share: float | None) -> str:
+    """`93.6 %`, or a dash."""
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def bounds(interval: Interval) -> str:
+    """`[91.5, 95.2]` in percent."""
+    return f"[{100 * interval.lower:.1f}, {100 * interval.upper:.1f}]"
+
+
+def judge_line(counted: Counted) -> str:
+    """The first line of every table and report: who judged."""
+    judge = counted.header.identities["judge"]
+    if counted.header.judge_class == "rule":
+        return "Judge: the rule judge (no language model); any certificate is provisional."
+    return f"Judge: {judge['model']}, rubric {judge['rubric']}."
+
+
+def show_scorecard(counted: Counted, folder: RunFolder, *, as_json: bool) -> ExitCode:
+    """Print a scorecard; INCOMPLETE when rows are missing, unjudged or without a reply."""
+    if as_json:
+        out.print_json(json.dumps(counted.scorecard.to_json()))
+    else:
+        out.print(judge_line(counted), markup=False, highlight=False)
+        out.print(scorecard_table(counted))
+        _show_stage_1(counted)
+        if counted.header.partial:
+            out.print("Partial run: it never certifies.", markup=False)
+        out.print(f"Run folder: {folder.root}", markup=False, highlight=False)
+    lost = any(k.total.open or k.total.failed for k in counted.scorecard.kinds.values())
+    return ExitCode.INCOMPLETE if lost else ExitCode.OK
+
+
+def scorecard_table(counted: Counted) -> Table:
+    """Rates and intervals per kind against the floors."""
+    simulator = counted.header.identities["simulator"]
+    table = Table(title=f"{simulator['variant']} {simulator.get('model') or ''}".strip())
+    for name in ("kind", "n", "ratings", "failed", "unjudged", "disclosing", "accepted", "95 % interval", "floor"):
+        table.add_column(name, justify="left" if name in ("kind", "ratings") else "right")
+    for kind, score in counted.scorecard.kinds.items():
+        ratings = " ".join(f"{rating} {score.ratings.get(rating, 0)}" for rating in MENU[kind])
+        table.add_row(
+            kind,
+            str(score.total.rows),
+            ratings,
+            str(score.total.failed),
+            str(score.total.open),
+            str(score.evidence["any"]),
+            percent(score.rate),
+            bounds(score.gate.interval),
+            percent(DEFAULT.floors[kind]),
+        )
+    return table
+
+
+def _show_stage_1(counted: Counted) -> None:
+    """Confusion matrix of stage 1 and how often it named the right ambiguity or fragment."""
+    scores = counted.scorecard.kinds
+    if not any(set(score.chosen) & set(Kind) for score in scores.values()):
+        return
+    choices = [*Kind, *sorted({name for score in scores.values() for name in score.chosen} - set(Kind))]
+    table = Table(title="Stage 1: label (rows) against choice (columns)")
+    table.add_column("label")
+    for name in (*choices, "right target"):
+        table.add_column(name, justify="right")
+    for kind, score in scores.items():
+        table.add_row(kind, *(str(score.chosen.get(name, 0)) for name in choices), _target(score))
+    out.print(table)
+
+
+def _target(score: KindScore) -> str:
+    hits, rows = score.targets
+    return f"{hits} of {rows}" if rows else "–"
+
+
+def show_decision(document: Mapping[str, Any], folder: RunFolder, *, as_json: bool) -> ExitCode:
+    """Print a certificate or refusal."""
+    if as_json:
+        out.print_json(json.dumps(document))
+    else:
+        for line in decision_lines(document):
+            out.print(line, markup=False, highlight=False)
+        out.print(f"Written to {folder.certificate}", markup=False, highlight=False)
+    codes = {"pass": ExitCode.OK, "fail": ExitCode.REFUSED_FAIL, "not_decided": ExitCode.REFUSED_NOT_DECIDED}
+    return codes[document["decision"]]
+
+
+def decision_lines(document: Mapping[str, Any]) -> list[str]:
+    """A certificate or refusal in words, its class first."""
+    names = {"pass": "CERTIFIED", "fail": "REFUSED (fails)", "not_decided": "REFUSED (not decided)"}
+    lines = [f"{names[document['decision']]}, class {document['class']}"]
+    lines += [f"  provisional because {reason['code']}: {reason['says']}" for reason in document["class_reasons"]]
+    for kind, part in document["kinds"].items():
+        rates = f"{percent(part['rate'])} of {part['rows']}, 95 % interval [{', '.join(map(percent, part['interval']))}]"
+        published = "meets" if part["published_rule"] else "misses"
+        floor = percent(part["floor"])
+        lines.append(f"  {kind}: {part['verdict']}: {rates}, floor {floor} (point rate {published} it)")
+    for reason in document["reasons"]:
+        lines.append(f"  {reason['code']} {reason['kind'] or ''}: {reason['detail']}. To do: {reason['mend']}")
+    return lines

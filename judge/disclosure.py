@@ -1,0 +1,86 @@
+"""Judge: what a reply discloses, deterministically. Evidence beside any verdict, and the core of the rule judge.
+
+Disclosed are identifiers (judge/naming.py), runs of the reference SQL (judge/quoting.py), SQL-shaped text and apparatus
+(judge/shapes.py), and distinctive constants (judge/literals.py). What the dialogue had given before is no disclosure,
+and neither is what a permitted answer says: both are handed in as `given`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from benchmark_core.sql.fragments import fragments
+from benchmark_core.sql.identifiers import constants, identifiers
+from judge.finding import Finding
+from judge.literals import Literals, said_numbers
+from judge.naming import Names
+from judge.passages import Passage
+from judge.quoting import Runs
+from judge.shapes import apparatus, code
+from judge.verdict import Evidence, EvidenceKind
+from suites.tasks import Oracle
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What the dialogue had given: keys of findings, runs of SQL, and the text itself."""
+
+    keys: frozenset[tuple[EvidenceKind, str]]
+    runs: frozenset[tuple[str, ...]]
+    text: str
+
+    def has(self, finding: Finding) -> bool:
+        if finding.kind is EvidenceKind.CODE and finding.key in self.text:
+            return True
+        return (finding.kind, finding.key) in self.keys
+
+
+class Detector:
+    """Finds what replies disclose of one oracle. Building it costs milliseconds, using it microseconds."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        statements = (*oracle.first.sol_sql, *oracle.follow_up.sol_sql)
+        snippets = tuple(ambiguity.sql_snippet for ambiguity in oracle.ambiguities)
+        pieces = (*snippets, *(fragment.text for fragment in fragments(statements)))
+        self._names = Names(identifiers((*statements, *snippets), oracle.schema))
+        self._literals = Literals(constants((*statements, *snippets)))
+        self._runs = Runs((*statements, *snippets), pieces)
+        self._given = lru_cache(maxsize=1024)(self._read_given)
+
+    def disclosed(self, reply: str, given: str) -> tuple[Evidence, ...]:
+        """See `disclosed`."""
+        passage, known = Passage(reply), self._given(given)
+        found = [finding for finding in self._findings(passage) if not known.has(finding)]
+        found += [Finding(EvidenceKind.FRAGMENT, "", start, end) for start, end in self._runs.find(passage, known.runs)]
+        places = {(finding.kind, *passage.span(finding.start, finding.end)) for finding in found}
+        kept = [place for place in places if not any(_is_inside(place, other) for other in places)]
+        return tuple(
+            Evidence(kind, reply[start:end], start, end)
+            for kind, start, end in sorted(kept, key=lambda place: (place[1], place[2], place[0]))
+        )
+
+    def _findings(self, passage: Passage) -> Iterator[Finding]:
+        yield from self._names.find(passage)
+        yield from self._literals.find(passage)
+        yield from code(passage)
+        yield from apparatus(passage)
+
+    def _read_given(self, given: str) -> _Given:
+        passage = Passage(given)
+        keys = {(finding.kind, finding.key) for finding in self._findings(passage)}
+        keys |= {(EvidenceKind.CONSTANT, key) for key in said_numbers(given)}
+        return _Given(frozenset(keys), self._runs.given(passage), " ".join(passage.text.casefold().split()))
+
+
+def disclosed(oracle: Oracle, reply: str, given: str) -> tuple[Evidence, ...]:
+    """What `reply` discloses of `oracle`, in order of place; offsets are those of `reply`.
+
+    Args:
+        given: the dialogue so far and what a permitted answer says: naming it again discloses nothing.
+    """
+    return Detector(oracle).disclosed(reply, given)
+
+
+def _is_inside(place: tuple[EvidenceKind, int, int], other: tuple[EvidenceKind, int, int]) -> bool:
+    """Whether a finding lies within a longer one of its kind."""
+    return place != other and place[0] == other[0] and other[1] <= place[1] and place[2] <= other[2]
