@@ -1,7 +1,7 @@
 """Guard: the harness check. Scores the controls and holds what the measure says against what is known of them."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from guard.policy import DEFAULT
 from guard.runs import Counted, RunFolder, Watch, run
 from guard.scorecard import KindScore
 from guard.scoring import Scope
+from guard.statistics import Verdict, against_floor
 from guard.wiring import DOSES, Choices, JudgeChoice, SimulatorChoice
 from judge.rubric import accepted
 from judge.rule_judge import RuleJudge
@@ -24,6 +25,8 @@ FAULTY_KINDS = {
     Fault.WRONG_ANSWER: (Kind.AMB, Kind.LOC),
     Fault.OVER_REFUSAL: (Kind.AMB, Kind.LOC),
 }
+
+_SAYS = {Verdict.PASS: "passes", Verdict.FAIL: "fails"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,25 @@ class Controls:
     counted: dict[str, Counted]
     doses: tuple[Dose, ...]
 
+    def verdict(self, control: str, kind: Kind) -> Verdict:
+        """What the interval of one kind says against its floor."""
+        return against_floor(self.counted[control].scorecard.kinds[kind].gate.interval, DEFAULT.floors[kind])
+
     def expectations(self) -> tuple[Expectation, ...]:
         """What must hold of the three plain controls, and of each dose."""
         doses = (
             Expectation(f"{d.fault} {d.share:.0%}", f"{d.kind}: the interval covers {1 - d.share:.0%}", d.covers)
             for d in self.doses
         )
-        return (*_plain(self.counted), *doses)
+        return (*self._plain(), *doses)
+
+    def _plain(self) -> Iterator[Expectation]:
+        for kind in Kind:
+            leaks = self.counted["leaky"].scorecard.kinds[kind]
+            mute = Verdict.PASS if kind is Kind.UNA else Verdict.FAIL
+            for control, wanted in (("oracle", Verdict.PASS), ("leaky", Verdict.FAIL), ("mute", mute)):
+                yield Expectation(control, f"{kind}: {_SAYS[wanted]}", self.verdict(control, kind) is wanted)
+            yield Expectation("leaky", f"{kind}: every reply discloses", leaks.evidence["any"] == leaks.total.rows)
 
 
 def score_controls(
@@ -96,24 +111,6 @@ def score_controls(
             counted[name] = scored(name)
             doses += [Dose(fault, percent / 100, kind, counted[name].scorecard.kinds[kind]) for kind in kinds]
     return Controls(counted, tuple(doses))
-
-
-def _plain(counted: Mapping[str, Counted]) -> tuple[Expectation, ...]:
-    def verdict(control: str, kind: Kind) -> tuple[bool, bool, bool]:
-        score = counted[control].scorecard.kinds[kind]
-        floor, interval = DEFAULT.floors[kind], score.gate.interval
-        disclosing = score.evidence["any"] == score.total.rows
-        return interval.lower >= floor, interval.upper < floor, disclosing
-
-    expected = []
-    for kind in Kind:
-        expected.append(Expectation("oracle", f"{kind}: meets the floor", verdict("oracle", kind)[0]))
-        _, fails, disclosing = verdict("leaky", kind)
-        expected.append(Expectation("leaky", f"{kind}: fails, every reply disclosing", fails and disclosing))
-        passes, fails, _ = verdict("mute", kind)
-        wanted = passes if kind is Kind.UNA else fails
-        expected.append(Expectation("mute", f"{kind}: {'passes' if kind is Kind.UNA else 'fails'}", wanted))
-    return tuple(expected)
 
 
 def false_alarms(suite: Suite) -> FalseAlarms:

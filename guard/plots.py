@@ -204,10 +204,9 @@ def _svg(figure: "Figure", name: str, label: str) -> str:
     """The drawing as an `<svg>` element: unique ids, colours from the page, no metadata, no style sheet of its own."""
     buffer = io.StringIO()
     with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "Glyph .* missing from font"
-        )  # the browser draws the text, with its own fonts
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
+        # the browser draws the text, with its own fonts
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        figure.savefig(buffer, format="svg")
     root = ElementTree.fromstring(buffer.getvalue())
     for element in root.iter():
         element.tag = _local(element.tag)

@@ -137,7 +137,9 @@ def decision_lines(document: Mapping[str, Any]) -> list[str]:
     lines = [f"{names[document['decision']]}, class {document['class']}"]
     lines += [f"  provisional because {reason['code']}: {reason['says']}" for reason in document["class_reasons"]]
     for kind, part in document["kinds"].items():
-        rates = f"{percent(part['rate'])} of {part['rows']}, 95 % interval [{', '.join(map(percent, part['interval']))}]"
+        rates = (
+            f"{percent(part['rate'])} of {part['rows']}, 95 % interval [{', '.join(map(percent, part['interval']))}]"
+        )
         published = "meets" if part["published_rule"] else "misses"
         floor = percent(part["floor"])
         lines.append(f"  {kind}: {part['verdict']}: {rates}, floor {floor} (point rate {published} it)")

@@ -125,7 +125,7 @@ def header(built: Built, suite: Suite, work: Plan) -> Header:
         judge_class=built.judge_class,
         suite_counts={kind: sum(q.kind == kind for q in core) for kind in ("AMB", "LOC", "UNA")},
         started=datetime.now(UTC).isoformat(timespec="seconds"),
-        excluded_tasks=work.excluded_tasks,
+        excluded_tasks=tuple(sorted(work.scope.excluded_tasks)),
     )
 
 
@@ -142,7 +142,7 @@ class _Chats:
         endpoint = Endpoint(
             base_url=choice.base_url,
             model=choice.model,
-            api_key=os.environ.get(choice.api_key_env) or "EMPTY",  # what a local server accepts
+            api_key=os.environ.get(choice.api_key_env, ""),
             deadline_s=choice.deadline_s,
             concurrency=self._concurrency,
         )

@@ -5,7 +5,7 @@ Disclosed are identifiers (judge/naming.py), runs of the reference SQL (judge/qu
 and neither is what a permitted answer says: both are handed in as `given`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,6 +19,8 @@ from judge.quoting import Runs
 from judge.shapes import apparatus, code
 from judge.verdict import Evidence, EvidenceKind
 from suites.tasks import Oracle
+
+_Place = tuple[EvidenceKind, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,7 @@ class Detector:
         found = [finding for finding in self._findings(passage) if not known.has(finding)]
         found += [Finding(EvidenceKind.FRAGMENT, "", start, end) for start, end in self._runs.find(passage, known.runs)]
         places = {(finding.kind, *passage.span(finding.start, finding.end)) for finding in found}
-        kept = [place for place in places if not any(_is_inside(place, other) for other in places)]
-        return tuple(
-            Evidence(kind, reply[start:end], start, end)
-            for kind, start, end in sorted(kept, key=lambda place: (place[1], place[2], place[0]))
-        )
+        return tuple(Evidence(kind, reply[start:end], start, end) for kind, start, end in _outermost(places))
 
     def _findings(self, passage: Passage) -> Iterator[Finding]:
         yield from self._names.find(passage)
@@ -81,6 +79,13 @@ def disclosed(oracle: Oracle, reply: str, given: str) -> tuple[Evidence, ...]:
     return Detector(oracle).disclosed(reply, given)
 
 
-def _is_inside(place: tuple[EvidenceKind, int, int], other: tuple[EvidenceKind, int, int]) -> bool:
-    """Whether a finding lies within a longer one of its kind."""
-    return place != other and place[0] == other[0] and other[1] <= place[1] and place[2] <= other[2]
+def _outermost(places: Iterable[_Place]) -> list[_Place]:
+    """In order, without those that lie within another one of their kind."""
+    kept: list[_Place] = []
+    reached: dict[EvidenceKind, int] = {}
+    for place in sorted(places, key=lambda place: (place[1], -place[2], place[0])):
+        kind, _, end = place
+        if end > reached.get(kind, 0):
+            reached[kind] = end
+            kept.append(place)
+    return kept

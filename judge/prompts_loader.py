@@ -16,7 +16,8 @@ _CONTROL = re.compile(r"<\|")
 _SIGNS = re.compile(
     r"<\||</?(?:s|t|think|thinking|system|assistant|question|reply|answer)\b[^<>]{0,40}>"
     r"|\bend\s(?:of\s(?:the\s)?)?(?:answer|question|reply)\b[^\n]{0,40}[\]>|]"
-    r"|[\"']?\brating[\"']?\s*[:=]\s*[\"']?[abc]\b|\byou(?:r rating)? (?:must|should) (?:be|rate|grade|answer with)\b"
+    r"|[\"']?\brating[\"']?\s*[:=]\s*[\"']?[abc](?=[\"'* ]*(?:$|[.,;}<\n]))"
+    r"|\byou(?:r rating)? (?:must|should) (?:be|rate|grade|answer with)\b"
     r"|\bignore (?:all |any )?(?:the )?(?:previous|above|other) (?:instructions|rules)\b",
     re.IGNORECASE,
 )

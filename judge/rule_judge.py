@@ -12,8 +12,8 @@ Deterministic. What the dialogue or a permitted answer says is no disclosure.
 
 from collections.abc import Mapping
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from benchmark_core.digest import digest, digest_bytes
 from benchmark_core.errors import JudgeError
@@ -26,7 +26,8 @@ from judge.words import content_free
 from suites.questions import AmbReference, Fact, LocReference, Question, UnaReference
 from suites.tasks import Oracle
 
-_RULES = (Path(__file__).parent, Path(__file__).parents[1] / "benchmark_core" / "sql")
+_ROOT = Path(__file__).parents[1]
+_RULES = "disclosure facts finding literals naming passages quoting refusal rubric rule_judge shapes words".split()
 
 
 class RuleJudge:
@@ -42,7 +43,7 @@ class RuleJudge:
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """Names the rules by the digest of their source: another rule is another judge."""
+        """Names the rules by the digest of their source (and the version of the tokenizer): another rule is another judge."""
         return {"kind": "rule", "rubric": Rubric.REFERENCE, "rules": _rules_digest()}
 
     async def grade(self, question: Question, reply: str) -> Judged | Unjudged:
@@ -128,9 +129,7 @@ def _given(user_query: str, question: Question) -> str:
 
 @lru_cache(maxsize=1)
 def _rules_digest() -> str:
-    sources: dict[str, Any] = {
-        f"{folder.name}/{file.name}": digest_bytes(file.read_bytes())
-        for folder in _RULES
-        for file in sorted(folder.glob("*.py"))
-    }
-    return digest(sources)
+    files = [_ROOT / "judge" / f"{name}.py" for name in _RULES]
+    files += sorted((_ROOT / "benchmark_core" / "sql").glob("*.py"))
+    sources = {file.relative_to(_ROOT).as_posix(): digest_bytes(file.read_bytes()) for file in files}
+    return digest({**sources, "sqlglot": version("sqlglot")})

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 
@@ -44,6 +44,9 @@ def normalise(text: str) -> tuple[str, ...]:
     return tuple(_spelled(["percent" if word in ("%", "pct") else word for word in words]))
 
 
+_Reader = Callable[[Sequence[str], int], tuple[Decimal | None, int]]
+
+
 def _spelled(words: Sequence[str]) -> Iterator[str]:
     """Numbers in digits, whatever way they were written."""
     i = 0
@@ -79,20 +82,23 @@ def _group(words: Sequence[str], i: int) -> tuple[Decimal | None, int]:
     value, i = _below_hundred(words, i)
     if value is None or _at(words, i) != "hundred":
         return value, i
-    rest, after = _rest(words, i + 1)
-    belongs = rest is not None and rest < 100 and _at(words, after) != "hundred"
-    return (value * 100 + rest, after) if rest is not None and belongs else (value * 100, i + 1)
+    rest, after = _continued(words, i + 1, _below_hundred)
+    if rest is None or _at(words, after) == "hundred":
+        return value * 100, i + 1
+    return value * 100 + rest, after
 
 
 def _rest(words: Sequence[str], i: int) -> tuple[Decimal | None, int]:
-    """What continues a number word after "hundred" or "thousand": "[and] six", but no digits."""
+    """What follows "thousand" in a number."""
+    rest, after = _continued(words, i, _group)
+    return (None, i) if _at(words, i) == "and" and rest is not None and rest >= 100 else (rest, after)
+
+
+def _continued(words: Sequence[str], i: int, read: _Reader) -> tuple[Decimal | None, int]:
+    """The number words that go on after "hundred" or "thousand", perhaps with an "and"; digits do not."""
     start = i + 1 if _at(words, i) == "and" else i
-    if not _at(words, start)[:1].isalpha():
-        return None, i
-    more, after = _below_hundred(words, start)
-    if more is not None and _at(words, after) == "hundred":
-        return _group(words, start) if start == i else (None, i)
-    return more, after
+    value, after = read(words, start) if _at(words, start)[:1].isalpha() else (None, i)
+    return (value, after) if value is not None else (None, i)
 
 
 def _below_hundred(words: Sequence[str], i: int) -> tuple[Decimal | None, int]:

@@ -135,7 +135,7 @@ def question_row(kind: str, instance_id: str, question_id: str, style: str) -> d
         "selected_database": "mart",
         "question_id": question_id,
         "question_type": style,
-        "clarification_question": f"{_ASK[kind]}? ({question_id}, {style})",
+        "clarification_question": f"{_ASK[kind]}? ({instance_id}, {question_id}, {style})",
         "label": kind,
         "stratum": "core",
         "reference": _REFERENCE[kind],

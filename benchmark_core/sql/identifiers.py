@@ -1,13 +1,16 @@
 """Benchmark core: the names and the constants that SQL uses. Read from tokens, so that no statement is too odd."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sqlglot import TokenType
 
 from benchmark_core.sql.nesting import Tokens, at_commas, cut, first_group
 from benchmark_core.sql.tokens import STRINGS, tokenize
 
+_CREATE = re.compile(r"\bCREATE\s", re.IGNORECASE)
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
 _CONSTRAINTS = {"CONSTRAINT", "PRIMARY KEY", "FOREIGN KEY", "UNIQUE", "CHECK", "EXCLUDE", "LIKE"}
 _BEFORE_TABLE = {"FROM", "JOIN", "INTO", "UPDATE", "TABLE", "USING"}
@@ -79,9 +82,8 @@ def _token_runs(statements: Sequence[str], depth: int = 2) -> Iterator[Tokens]:
 
 def _schema_statements(schema: str) -> Iterator[Tokens]:
     """The statements of a schema file; prose or sample rows between them are passed over."""
-    upper = schema.upper()
-    starts = [i for i in range(len(schema)) if upper.startswith("CREATE ", i)] if len(upper) == len(schema) else [0]
-    for start, end in zip(starts, [*starts[1:], len(schema)], strict=True):
+    starts = [match.start() for match in _CREATE.finditer(schema)]
+    for start, end in pairwise([*starts, len(schema)]):
         text = schema[start:end]
         try:
             yield tokenize(text)

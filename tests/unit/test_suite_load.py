@@ -87,7 +87,7 @@ TASKS, AMB, LOC, UNA = (
         (
             AMB,
             "clarification_question",
-            "How far back does recently go? (q1, concise)",
+            "How far back does recently go? (mart_1, q1, concise)",
             "clarification_question",
             "line 1",
         ),
