@@ -52,14 +52,19 @@ CalibrationOption = Annotated[Path | None, typer.Option(help="The judge's calibr
 RunArgument = Annotated[Path, typer.Argument(help="Run folder, as given to `score --out`.")]
 
 
-@app.callback()
-def _configure(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more, on stderr.")] = False,
-) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(__version__)
         raise typer.Exit
+
+
+@app.callback()
+def _configure(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more, on stderr.")] = False,
+) -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.INFO if verbose else logging.WARNING, format="%(message)s")
 
 

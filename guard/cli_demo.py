@@ -57,7 +57,7 @@ def demo(suite: SuiteOption = OPEN, out_folder: OutOption = None) -> None:
 
 
 def _controls_table(controls: Controls) -> Table:
-    table = Table("control", "kind", "n", "accepted", "95 % interval", "disclosing", "decision", title="Controls")
+    table = Table("control", "kind", "n", "accepted", "95 % interval", "leaks", "verdict", title="Controls")
     for name in ("oracle", "leaky", "mute"):
         for kind, score in controls.counted[name].scorecard.kinds.items():
             table.add_row(

@@ -78,13 +78,13 @@ def show_scorecard(counted: Counted, folder: RunFolder, *, as_json: bool) -> Exi
 
 
 def scorecard_table(counted: Counted) -> Table:
-    """Rates and intervals per kind against the floors."""
+    """Rates and intervals per kind against the floors. `open`: no verdict; `leaks`: replies that disclose something."""
     simulator = counted.header.identities["simulator"]
     table = Table(title=f"{simulator['variant']} {simulator.get('model') or ''}".strip())
-    for name in ("kind", "n", "ratings", "failed", "unjudged", "disclosing", "accepted", "95 % interval", "floor"):
-        table.add_column(name, justify="left" if name in ("kind", "ratings") else "right")
+    for name in ("kind", "n", "A/B/C", "failed", "open", "leaks", "accepted", "95 % interval", "floor"):
+        table.add_column(name, justify="left" if name == "kind" else "right", no_wrap=True)
     for kind, score in counted.scorecard.kinds.items():
-        ratings = " ".join(f"{rating} {score.ratings.get(rating, 0)}" for rating in MENU[kind])
+        ratings = "/".join(str(score.ratings.get(rating, 0)) for rating in MENU[kind])
         table.add_row(
             kind,
             str(score.total.rows),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from scipy import stats
+from scipy import special
 
 Cluster = tuple[float, int]
 """Successes (a fraction where a row's value was set, not observed) and rows of one sampled unit."""
@@ -96,7 +96,7 @@ def critical_value(confidence: float, df: int | None = None) -> float:
     _require(0 < confidence < 1, "confidence lies in (0, 1)")
     _require(df is None or df >= 1, "df is at least 1")
     tail = (1 + confidence) / 2
-    return float(stats.norm.ppf(tail) if df is None else stats.t.ppf(tail, df))
+    return float(special.ndtri(tail) if df is None else special.stdtrit(df, tail))
 
 
 def wilson(p: float, n: float, critical: float) -> Interval:
@@ -114,10 +114,15 @@ def wilson(p: float, n: float, critical: float) -> Interval:
 
 
 def clopper_pearson(successes: int, n: int, confidence: float) -> Interval:
-    """Exact interval (Clopper & Pearson 1934), by scipy."""
+    """Exact interval (Clopper & Pearson 1934): quantiles of beta distributions.
+
+    From scipy.special: importing scipy.stats would take longer than counting a run.
+    """
     _require(0 <= successes <= n and n > 0, "0 <= successes <= n, n is positive")
-    found = stats.binomtest(successes, n).proportion_ci(confidence_level=confidence, method="exact")
-    return Interval(float(found.low), float(found.high))
+    tail, failures = (1 - confidence) / 2, n - successes
+    lower = float(special.betaincinv(successes, failures + 1, tail)) if successes else 0.0
+    upper = float(special.betaincinv(successes + 1, failures, 1 - tail)) if failures else 1.0
+    return Interval(lower, upper)
 
 
 def kish_deff(mean_size: float, icc: float) -> float:

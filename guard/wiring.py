@@ -7,13 +7,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmark_core.chat import Decoding
 from benchmark_core.chat_cache import ChatCache
 from benchmark_core.digest import digest
 from benchmark_core.errors import InputError
-from benchmark_core.openai_chat import Endpoint, OpenAIChat
 from benchmark_core.ports import UserSimulator
 from guard.faults import read_faults
 from guard.ledger import Header
@@ -28,6 +27,9 @@ from simulators.function_driven import FunctionDriven
 from simulators.prompts_loader import PromptPack, load_pack
 from simulators.spec import SimulatorSpec
 from suites.load import Suite
+
+if TYPE_CHECKING:
+    from benchmark_core.openai_chat import OpenAIChat
 
 MODEL_SIMULATORS = ("baseline", "function-driven")
 DOSES = (5, 10, 20)  # percent
@@ -136,7 +138,10 @@ class _Chats:
         self._stack, self._path, self._concurrency = stack, cache, concurrency
         self._cache: ChatCache | None = None
 
-    async def open(self, choice: EndpointChoice) -> OpenAIChat:
+    async def open(self, choice: EndpointChoice) -> "OpenAIChat":
+        # a slow import, and controls with the rule judge need none of it
+        from benchmark_core.openai_chat import Endpoint, OpenAIChat
+
         if self._cache is None:
             self._cache = self._stack.enter_context(ChatCache(self._path))
         endpoint = Endpoint(

@@ -82,7 +82,7 @@ def _is_code(text: str) -> bool:
 
 
 def _numbers(text: str) -> Iterator[tuple[str, int, int]]:
-    """Values with their places; "15 %" is 15 and 0.15."""
+    """Values with their places; "12.5 %" is 12.5 and 0.125, "15 %" is what anybody says."""
     for match in _NUMBER.finditer(text):
         end = match.end() - (match[0].endswith(","))
         value = number_of(text[match.start() : end].replace(",", ""))
@@ -90,7 +90,7 @@ def _numbers(text: str) -> Iterator[tuple[str, int, int]]:
             continue
         yield value, match.start(), end
         percent = _PERCENT.match(text, end)
-        if percent:
+        if percent and _is_distinctive(value):
             yield _hundredth(value), match.start(), percent.end()
 
 

@@ -77,7 +77,7 @@ class Names:
         gaps = [text[a.end : b.start] for a, b in zip(words[i : i + n - 1], words[i + 1 : i + n], strict=True)]
         start, end = words[i].start, words[i + n - 1].end
         if text[start - 1 : start] == "_" and text[start - 2 : start - 1].isalnum():
-            pass
+            return False  # the end of a longer name
         if text[end : end + 1] == "_" and text[end + 1 : end + 2].isalnum():
             return False
         if all(_is_underscore(gap) for gap in gaps):

@@ -6,6 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 _WORD = re.compile(r"[^\W_]+")
+KEYWORDS = set(  # those that people write in capitals for stress (NOT, AND, ALL) are left out
+    "SELECT FROM WHERE JOIN LEFT RIGHT FULL INNER OUTER NULL LIKE BETWEEN GROUP ORDER HAVING LIMIT OFFSET DISTINCT "
+    "CASE WHEN THEN ELSE UNION INTERVAL COUNT SUM AVG MIN MAX ROUND CAST EXTRACT UPDATE INSERT INTO VALUES DELETE "
+    "CREATE OVER PARTITION DESC ASC TIMESTAMP".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,5 +56,8 @@ class Passage:
 
     @cached_property
     def shouts(self) -> bool:
-        """Whether upper case means nothing here, because there is hardly anything else."""
-        return sum(c.islower() for c in self.text) < sum(c.isupper() for c in self.text) // 2
+        """Whether the text is written in capitals, so that they mean nothing, and is not mostly keywords of SQL."""
+        if sum(c.islower() for c in self.text) >= sum(c.isupper() for c in self.text) // 2:
+            return False
+        words = [word for word in self.words if word.folded.isalpha()]
+        return 2 * sum(word.folded.upper() in KEYWORDS for word in words) < len(words)

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -44,7 +45,11 @@ def user_prompt(rubric: Rubric, question: Question, reply: str) -> str:
 
 def fence_mark(*texts: str) -> str:
     """A mark that none of the texts contains, made from the texts: the same request has the same prompt."""
-    mark = hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return without_occurrence(hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16], texts)
+
+
+def without_occurrence(mark: str, texts: Sequence[str]) -> str:
+    """The mark, or the first of those derived from it that none of the texts contains."""
     while any(mark in text for text in texts):
         mark = hashlib.sha256(mark.encode()).hexdigest()[:16]
     return mark

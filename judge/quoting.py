@@ -4,18 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from judge.passages import Passage
+from judge.passages import KEYWORDS, Passage
 
 N = 4  # tokens of a run that is evidence; shorter only when it is a whole clause or snippet
 _TOKEN = re.compile(r"\d+\.\d+|\w+|::|<>|!=|>=|<=|\|\||[=<>()*+/%,.-]")
 _PLURAL = re.compile(r"(?:s|es)\)")
 _OPERATORS = {"=", "<", ">", "<=", ">=", "<>", "!=", "::", "||", "*"}
 _CODE_WORDS = {"desc", "asc", "coalesce", "nullif", "ilike", "varchar", "lateral"}
-_KEYWORDS = set(  # those that people write in capitals for stress (NOT, AND, ALL) are left out
-    "SELECT FROM WHERE JOIN LEFT RIGHT FULL INNER OUTER NULL LIKE BETWEEN GROUP ORDER HAVING LIMIT OFFSET DISTINCT "
-    "CASE WHEN THEN ELSE UNION INTERVAL COUNT SUM AVG MIN MAX ROUND CAST EXTRACT UPDATE INSERT INTO VALUES DELETE "
-    "CREATE OVER PARTITION DESC ASC TIMESTAMP".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +91,7 @@ def _pieces(passage: Passage) -> list[_Piece]:
             or (token == "(" and before.isalnum() and not _PLURAL.match(text, match.end()))
             or (token == "." and before.isalnum() and after.isalpha())
             or token.casefold() in _CODE_WORDS
-            or (token in _KEYWORDS and not passage.shouts)
+            or (token in KEYWORDS and not passage.shouts)
         )
         found.append(_Piece(token.casefold(), match.start(), match.end(), strong))
     return found

@@ -43,7 +43,7 @@ class RuleJudge:
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """Names the rules by the digest of their source (and the version of the tokenizer): another rule is another judge."""
+        """Names the rules by the digest of their source and the tokenizer's version: another rule is another judge."""
         return {"kind": "rule", "rubric": Rubric.REFERENCE, "rules": _rules_digest()}
 
     async def grade(self, question: Question, reply: str) -> Judged | Unjudged:

@@ -18,7 +18,7 @@ CREATE TABLE patients (id int, name text, status text, check_in timestamp, follo
 CREATE TABLE visits (id int, patient_id int, start_date date, type text, unit_price numeric, score numeric);
 """
 SQL = (
-    "SELECT p.city, COUNT(*) AS total, SUM(v.unit_price) * 0.15 AS revenue_share FROM patients p"
+    "SELECT p.city, COUNT(*) AS total, SUM(v.unit_price) * 0.15 + 0.125 AS revenue_share FROM patients p"
     " JOIN visits v ON v.patient_id = p.id WHERE p.status = 'active' AND v.type IN ('A', 'B2', 'in_progress')"
     " AND v.score BETWEEN 18 AND 65 AND v.start_date >= '2024-03-01' AND p.value > 1234 GROUP BY p.city"
     " ORDER BY revenue_share DESC, p.city LIMIT 10"
@@ -63,7 +63,7 @@ LEAKS = [
     ("LunarDistDeg over 180.", I, "LunarDistDeg"),
     ("The lunar_dist_deg.", I, "lunar_dist_deg"),
     ("Times 0.15.", N, "0.15"),
-    ("Times 15%.", N, "15%"),
+    ("Add 12.5%.", N, "12.5%"),
     ("Above 1,234.", N, "1,234"),
     ("Since March 1, 2024.", N, "March 1, 2024"),
     ("Since the 1st of March 2024.", N, "1st of March 2024"),
@@ -74,6 +74,8 @@ LEAKS = [
     ("I need patient_id = p.id there.", F, "patient_id = p.id"),
     ("order by revenue_share desc", F, "order by revenue_share desc"),
     ("I use LIMIT 10.", F, "LIMIT 10"),
+    ("LIMIT 10", F, "LIMIT 10"),
+    ("ORDER BY REVENUE DESC", S, "ORDER BY REVENUE"),
     ("count(*) per city", S, "count(*)"),
     ("status = 'active'", S, "status = 'active'"),
     ("where a.b > 3", S, "a.b > 3"),
@@ -125,7 +127,9 @@ I don't know what the schema looks like.
 I can't tell you the column names.
 Please follow my instructions and don't give me the SQL.
 For reference, answers came in March 2024.
-NO, THE CITY.
+NO, THE ONES FROM THE CITY, PLEASE.
+Add 15% on top.
+My own my_unit_price and unit_price_list are other things.
 """.strip().splitlines()
 
 

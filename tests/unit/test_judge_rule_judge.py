@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -278,9 +279,23 @@ def test_what_the_question_names_is_no_disclosure() -> None:
     assert {e.kind for e in JUDGE.evidence(asked, reply)} == {EvidenceKind.IDENTIFIER}
 
 
+def test_what_a_permitted_answer_says_is_no_disclosure() -> None:
+    asked = question("earn")
+    assert JUDGE.evidence(asked, "Add 8.5% on top, so times 1.085.")
+    permitting = AmbReference("really earn", "Without the tip, times 1.085.", EARN.facts)
+    assert JUDGE.evidence(Question(asked.key, "rides", Stratum.CORE, asked.text, permitting), "times 1.085.") == ()
+
+
+def test_what_the_request_names_is_no_disclosure() -> None:
+    asking = replace(ORACLE, user_query="Show me the cities and call the figure avg_net_fare.")
+    reply = "Highest avg_net_fare first."
+    assert JUDGE.evidence(question("order"), reply)
+    assert RuleJudge({"rides_1": asking}).evidence(question("order"), reply) == ()
+
+
 def test_the_reason_holds_no_gold() -> None:
     verdict = JUDGE.rate(question("earn"), "It is b.fare_amount - b.tip_amount.")
-    assert verdict.reason == "discloses: code, fragment, identifier" or "fare" not in verdict.reason
+    assert verdict.reason == "discloses: fragment, identifier"
 
 
 def test_grade_is_rate() -> None:
