@@ -202,5 +202,5 @@ def main() -> None:
 
 
 def _die(error: object, code: ExitCode) -> None:
-    console.print(f"error: {error}", style="bold red", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
     sys.exit(code)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from benchmark_core.errors import InputError
@@ -15,7 +16,7 @@ from benchmark_core.postgres.server import Server
 from guard.audit import AuditReport, audit_gold
 from guard.exit_codes import ExitCode
 from guard.runs import write_atomically
-from guard.show import console, out
+from guard.show import PLAIN, console, out
 from suites.load import OPEN, Suite, load
 from suites.manifest import count, read_manifest, write_manifest
 
@@ -76,15 +77,15 @@ def show_audit(report: AuditReport) -> None:
     out.print(f"Gold audit: {report.databases} databases, {sound} of {report.tasks} tasks sound.", highlight=False)
     if not report.findings and not report.broken_questions:
         return
-    table = Table("where", "finding", "what is wrong")
+    table = Table("where", "finding", "what is wrong", **PLAIN)
     for finding in report.findings:
         place = finding.instance_id or finding.database
         table.add_row(
             f"{place} sub-task {finding.sub_task}" if finding.sub_task else place, finding.code, finding.message
         )
     for broken in report.broken_questions:
-        table.add_row(str(broken.key), broken.code, broken.message)
-    out.print(table, markup=False)
+        table.add_row(escape(str(broken.key)), broken.code, escape(broken.message))
+    out.print(table)
 
 
 @data_app.command()

@@ -15,7 +15,7 @@ from guard.exit_codes import ExitCode
 from guard.report import write_report
 from guard.runs import Counted, RunFolder, run
 from guard.scoring import Scope
-from guard.show import bounds, console, judge_line, out, percent, show_decision, show_scorecard, watching
+from guard.show import PLAIN, bounds, console, judge_line, out, percent, show_decision, show_scorecard, watching
 from guard.wiring import Choices, EndpointChoice, JudgeChoice, SimulatorChoice
 from suites.load import OPEN, load
 from suites.questions import Kind
@@ -57,7 +57,7 @@ def demo(suite: SuiteOption = OPEN, out_folder: OutOption = None) -> None:
 
 
 def _controls_table(controls: Controls) -> Table:
-    table = Table("control", "kind", "n", "accepted", "95 % interval", "leaks", "verdict", title="Controls")
+    table = Table("control", "kind", "n", "rate", "95 % interval", "leaks", "verdict", title="Controls", **PLAIN)
     for name in ("oracle", "leaky", "mute"):
         for kind, score in controls.counted[name].scorecard.kinds.items():
             table.add_row(
@@ -73,7 +73,8 @@ def _controls_table(controls: Controls) -> Table:
 
 
 def _doses_table(controls: Controls) -> Table:
-    table = Table("faults mixed in", "share", "kind", "accepted", "95 % interval", "covers", title="Dose-response")
+    title = "Dose-response: a known share of faulty replies must be found again"
+    table = Table("faults mixed in", "share", "kind", "rate", "95 % interval", "covers", title=title, **PLAIN)
     for dose in controls.doses:
         table.add_row(
             dose.fault.replace("_", " "),

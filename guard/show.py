@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -21,6 +22,8 @@ from suites.questions import Kind
 
 console = Console(stderr=True)
 out = Console()
+PLAIN: dict[str, Any] = {"box": SIMPLE_HEAD, "pad_edge": False, "title_justify": "left"}
+"""How every table looks: narrow enough for 80 columns."""
 
 
 @contextmanager
@@ -72,7 +75,7 @@ def show_scorecard(counted: Counted, folder: RunFolder, *, as_json: bool) -> Exi
         _show_stage_1(counted)
         if counted.header.partial:
             out.print("Partial run: it never certifies.", markup=False)
-        out.print(f"Run folder: {folder.root}", markup=False, highlight=False)
+        out.print(f"Run folder: {folder.root}", markup=False, highlight=False, soft_wrap=True)
     lost = any(k.total.open or k.total.failed for k in counted.scorecard.kinds.values())
     return ExitCode.INCOMPLETE if lost else ExitCode.OK
 
@@ -80,8 +83,8 @@ def show_scorecard(counted: Counted, folder: RunFolder, *, as_json: bool) -> Exi
 def scorecard_table(counted: Counted) -> Table:
     """Rates and intervals per kind against the floors. `open`: no verdict; `leaks`: replies that disclose something."""
     simulator = counted.header.identities["simulator"]
-    table = Table(title=f"{simulator['variant']} {simulator.get('model') or ''}".strip())
-    for name in ("kind", "n", "A/B/C", "failed", "open", "leaks", "accepted", "95 % interval", "floor"):
+    table = Table(title=f"{simulator['variant']} {simulator.get('model') or ''}".strip(), **PLAIN)
+    for name in ("kind", "n", "A/B/C", "failed", "open", "leaks", "rate", "95 % interval", "floor"):
         table.add_column(name, justify="left" if name == "kind" else "right", no_wrap=True)
     for kind, score in counted.scorecard.kinds.items():
         ratings = "/".join(str(score.ratings.get(rating, 0)) for rating in MENU[kind])
@@ -94,7 +97,7 @@ def scorecard_table(counted: Counted) -> Table:
             str(score.evidence["any"]),
             percent(score.rate),
             bounds(score.gate.interval),
-            percent(DEFAULT.floors[kind]),
+            f"{DEFAULT.floors[kind]:.0%}",
         )
     return table
 
@@ -105,7 +108,7 @@ def _show_stage_1(counted: Counted) -> None:
     if not any(set(score.chosen) & set(Kind) for score in scores.values()):
         return
     choices = [*Kind, *sorted({name for score in scores.values() for name in score.chosen} - set(Kind))]
-    table = Table(title="Stage 1: label (rows) against choice (columns)")
+    table = Table(title="Stage 1: label (rows) against choice (columns)", **PLAIN)
     table.add_column("label")
     for name in (*choices, "right target"):
         table.add_column(name, justify="right")
@@ -125,8 +128,8 @@ def show_decision(document: Mapping[str, Any], folder: RunFolder, *, as_json: bo
         out.print_json(json.dumps(document))
     else:
         for line in decision_lines(document):
-            out.print(line, markup=False, highlight=False)
-        out.print(f"Written to {folder.certificate}", markup=False, highlight=False)
+            out.print(line, markup=False, highlight=False, soft_wrap=True)
+        out.print(f"Written to {folder.certificate}", markup=False, highlight=False, soft_wrap=True)
     codes = {"pass": ExitCode.OK, "fail": ExitCode.REFUSED_FAIL, "not_decided": ExitCode.REFUSED_NOT_DECIDED}
     return codes[document["decision"]]
 
@@ -135,7 +138,8 @@ def decision_lines(document: Mapping[str, Any]) -> list[str]:
     """A certificate or refusal in words, its class first."""
     names = {"pass": "CERTIFIED", "fail": "REFUSED (fails)", "not_decided": "REFUSED (not decided)"}
     lines = [f"{names[document['decision']]}, class {document['class']}"]
-    lines += [f"  provisional because {reason['code']}: {reason['says']}" for reason in document["class_reasons"]]
+    if document["kind"] == "certificate":
+        lines += [f"  provisional because {reason['code']}: {reason['says']}" for reason in document["class_reasons"]]
     for kind, part in document["kinds"].items():
         rates = (
             f"{percent(part['rate'])} of {part['rows']}, 95 % interval [{', '.join(map(percent, part['interval']))}]"
@@ -144,5 +148,6 @@ def decision_lines(document: Mapping[str, Any]) -> list[str]:
         floor = percent(part["floor"])
         lines.append(f"  {kind}: {part['verdict']}: {rates}, floor {floor} (point rate {published} it)")
     for reason in document["reasons"]:
-        lines.append(f"  {reason['code']} {reason['kind'] or ''}: {reason['detail']}. To do: {reason['mend']}")
-    return lines
+        lines.append("  " + f"{reason['kind'] or ''} {reason['code']}: {reason['detail']}".strip())
+    mends = dict.fromkeys((reason["code"], reason["mend"]) for reason in document["reasons"])
+    return lines + [f"  To do ({code}): {mend}" for code, mend in mends]

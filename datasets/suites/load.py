@@ -103,7 +103,8 @@ def _expected(error: Any) -> str:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     # split on \n alone: str.splitlines would also break at U+2028, which may stand in a JSON text
-    for number, text in enumerate(_read_text(path).removesuffix("\n").split("\n"), 1):
+    content = _read_text(path)
+    for number, text in enumerate(content.removesuffix("\n").split("\n") if content else (), 1):
         if not text.strip():
             raise SuiteError(path, "blank line; expected one JSON object a line", line=number)
         yield number, text

@@ -62,6 +62,7 @@ TASKS, AMB, LOC, UNA = (
 )
 
 
+@pytest.mark.fault("G16", "G34", "G35", "G41", "G42")
 @pytest.mark.parametrize(
     ("file", "path", "value", "field", "words"),
     [
@@ -78,6 +79,9 @@ TASKS, AMB, LOC, UNA = (
         (TASKS, "instance_id", "../../etc", "instance_id", "pattern"),
         (TASKS, "high_level", "yes", "high_level", "boolean"),
         (AMB, "label", "LOC", "label", "'AMB'"),
+        (AMB, "response", "OLD", "response", "unknown field"),
+        (AMB, "clarification_question", 5, "clarification_question", "string"),
+        (AMB, "clarification_question", None, "clarification_question", "string"),
         (AMB, "question_type", "short", "question_type", "'concise'"),
         (AMB, "instance_id", "mart_M_1", "instance_id", "no task has the id mart_M_1"),
         (AMB, "selected_database", "other", "selected_database", "mart"),
@@ -107,6 +111,7 @@ def test_names_file_line_and_field(tmp_path: Path, file: str, path: str, value: 
     assert words in caught.value.problem
 
 
+@pytest.mark.fault("G13")
 @pytest.mark.parametrize("text", ["\n", "{\n", "[]\n", "null\n", '"text"\n'])
 def test_a_line_that_is_no_object_is_named(tmp_path: Path, text: str) -> None:
     root = write_suite(tmp_path / "s")
