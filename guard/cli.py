@@ -87,6 +87,7 @@ def score(  # noqa: PLR0913 - one parameter a flag
     rubric: Annotated[Rubric, typer.Option(help="Rubric of the LLM judge.")] = Rubric.REFERENCE,
     suite: SuiteOption = OPEN,
     kinds: Annotated[list[Kind] | None, typer.Option(help="Only these kinds (repeat); the run is partial.")] = None,
+    tasks: Annotated[list[str] | None, typer.Option(help="Only these tasks (repeat); the run is partial.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="A stratified sample; the run is partial.")] = None,
     audit: Annotated[Path | None, typer.Option(help="Report of `audit gold`: ungradable tasks are kept out.")] = None,
     concurrency: Annotated[int, typer.Option(min=1, max=512)] = 8,
@@ -102,7 +103,7 @@ def score(  # noqa: PLR0913 - one parameter a flag
         JudgeChoice(_judge_endpoint(judge, judge_model, judge_base_url, judge_api_key_env, deadline), rubric),
         concurrency,
     )
-    scope = Scope(tuple(kinds or Kind), limit, excluded_by(audit))
+    scope = Scope(tuple(kinds or Kind), tuple(tasks or ()), limit, excluded_by(audit))
     folder = RunFolder(out_folder)
     with watching(resume=resume) as watch:
         counted = run(load(suite), choices, scope, folder, watch)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -10,15 +10,18 @@ from rich.table import Table
 from benchmark_core.chat import Decoding
 from guard.certify import certify_run
 from guard.cli_data import audit, get_server, show_audit
-from guard.demo import Controls, FalseAlarms, false_alarms, score_controls
+from guard.demo import Controls, JudgeErrors, false_alarms, missed_faults, score_controls
 from guard.exit_codes import ExitCode
 from guard.report import write_report
-from guard.runs import Counted, RunFolder, run
+from guard.runs import RunFolder, run
 from guard.scoring import Scope
 from guard.show import PLAIN, bounds, console, judge_line, out, percent, show_decision, show_scorecard, watching
 from guard.wiring import Choices, EndpointChoice, JudgeChoice, SimulatorChoice
 from suites.load import OPEN, load
 from suites.questions import Kind
+
+if TYPE_CHECKING:
+    from guard.local_model import LocalModel
 
 OutOption = Annotated[Path | None, typer.Option("--out", help="Folder for the runs; runs/demo-<time> by default.")]
 SuiteOption = Annotated[Path, typer.Option("--suite", help="Suite folder; the open suite by default.")]
@@ -40,8 +43,7 @@ def demo(suite: SuiteOption = OPEN, out_folder: OutOption = None) -> None:
     out.print(judge_line(controls.counted["oracle"]), highlight=False)
     out.print(_controls_table(controls))
     out.print(_doses_table(controls))
-    alarms = false_alarms(loaded)
-    _show_alarms(alarms)
+    _show_judge_errors(false_alarms(loaded), missed_faults(loaded))
     for name in ("oracle", "leaky", "mute"):
         certify_run(loaded, RunFolder(folder / name))
         write_report(loaded, RunFolder(folder / name))
@@ -87,39 +89,45 @@ def _doses_table(controls: Controls) -> Table:
     return table
 
 
-def _show_alarms(alarms: FalseAlarms) -> None:
-    out.print(
-        f"Rule judge's false alarms: {len(alarms.rejected)} of {alarms.replies} right answers in other words "
-        f"({percent(alarms.share)}).",
-        highlight=False,
-    )
+def _show_judge_errors(alarms: JudgeErrors, missed: JudgeErrors) -> None:
+    for errors, says in ((alarms, "rejects {} right answers in other words"), (missed, "accepts {} faulty replies")):
+        counted = f"{len(errors.wrong)} of {errors.replies}"
+        out.print(f"The rule judge {says.format(counted)} ({percent(errors.share)}).", highlight=False)
 
 
 def demo_llm(
-    limit: Annotated[int, typer.Option(min=3, help="Questions in the stratified sample.")] = 24,
+    limit: Annotated[int, typer.Option(min=3, help="Questions in the stratified sample.")] = 18,
     suite: SuiteOption = OPEN,
     out_folder: OutOption = None,
 ) -> None:
     """Score a tiny real model as a backbone, with itself as LLM judge: a smoke test that ends in an honest refusal."""
-    from guard.local_model import serve
+    from guard.local_model import serve  # needs the extra `local`
 
     folder, loaded = RunFolder(_folder("demo-llm", out_folder)), load(suite)
-    with serve(port=0) as served:
-        out.print(f"Backbone and judge: {served.model}, a smoke-test model; its numbers mean nothing.", highlight=False)
-        endpoint = EndpointChoice(served.model, served.base_url, deadline_s=300)
-        short = Decoding(max_tokens=200, reasoning_effort=None)
+    first_of_each = {task.brief.database: task.instance_id for task in reversed(loaded.tasks)}
+    # few tasks and a server for each role: the model re-reads no prompt whose beginning it has just seen
+    scope = Scope(tasks=tuple(sorted(first_of_each.values())), limit=limit)
+    with serve() as backbone, serve() as judge:
+        out.print(
+            f"Backbone and judge: {backbone.model}, a smoke-test model; its numbers mean nothing.", highlight=False
+        )
+        decoding = Decoding(max_tokens=160, reasoning_effort=None)
         choices = Choices(
-            SimulatorChoice("function-driven", endpoint, decoding=short),
-            JudgeChoice(endpoint, decoding=short),
+            SimulatorChoice("baseline", _local(backbone), decoding=decoding),
+            JudgeChoice(_local(judge), decoding=decoding),
             concurrency=2,
         )
         with watching() as watch:
-            counted: Counted = run(loaded, choices, Scope(limit=limit), folder, watch)
+            counted = run(loaded, choices, scope, folder, watch)
     show_scorecard(counted, folder, as_json=False)
     document = certify_run(loaded, folder)
     write_report(loaded, folder)
     code = show_decision(document, folder, as_json=False)
-    out.print(f"Report: {folder.report}", markup=False, highlight=False)
+    out.print(f"Report: {folder.report}", markup=False, highlight=False, soft_wrap=True)
     if code is ExitCode.OK:
-        console.print("HARNESS CHECK FAILED: a smoke-test model was certified", style="bold red")
+        console.print("HARNESS CHECK FAILED: a smoke-test model was certified", style="red")
     raise typer.Exit(ExitCode.FINDINGS if code is ExitCode.OK else ExitCode.OK)
+
+
+def _local(served: "LocalModel") -> EndpointChoice:
+    return EndpointChoice(served.model, served.base_url, deadline_s=300)

@@ -1,12 +1,11 @@
 """Guard: the harness check. Scores the controls and holds what the measure says against what is known of them."""
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from guard.faults import read_paraphrases
+from guard.faults import read_faults, read_paraphrases
 from guard.policy import DEFAULT
 from guard.runs import Counted, RunFolder, Watch, run
 from guard.scorecard import KindScore
@@ -15,10 +14,9 @@ from guard.statistics import Verdict, against_floor
 from guard.wiring import DOSES, Choices, JudgeChoice, SimulatorChoice
 from judge.rubric import accepted
 from judge.rule_judge import RuleJudge
-from judge.verdict import Judged
 from simulators.controls import Fault
 from suites.load import Suite
-from suites.questions import Kind
+from suites.questions import Kind, Question
 
 FAULTY_KINDS = {
     Fault.LEAK: (Kind.AMB, Kind.LOC, Kind.UNA),
@@ -54,15 +52,15 @@ class Dose:
 
 
 @dataclass(frozen=True, slots=True)
-class FalseAlarms:
-    """Right answers in other words that the rule judge does not accept."""
+class JudgeErrors:
+    """Hand-written replies of known worth that the rule judge got wrong, as (reply, the judge's reason)."""
 
     replies: int
-    rejected: tuple[tuple[str, str], ...]
+    wrong: tuple[tuple[str, str], ...]
 
     @property
     def share(self) -> float:
-        return len(self.rejected) / self.replies if self.replies else 0.0
+        return len(self.wrong) / self.replies if self.replies else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +111,21 @@ def score_controls(
     return Controls(counted, tuple(doses))
 
 
-def false_alarms(suite: Suite) -> FalseAlarms:
-    """Have the rule judge rate the suite's right answers in other words."""
-    return asyncio.run(_false_alarms(suite))
+def false_alarms(suite: Suite) -> JudgeErrors:
+    """The rule judge on right answers in other words: what it does not accept."""
+    known = [(paraphrase.question, paraphrase.reply) for paraphrase in read_paraphrases(suite)]
+    return _errors(suite, known, wanted=True)
 
 
-async def _false_alarms(suite: Suite) -> FalseAlarms:
-    judge, rejected = RuleJudge(suite.oracles), []
-    paraphrases = read_paraphrases(suite)
-    for paraphrase in paraphrases:
-        verdict = await judge.grade(paraphrase.question, paraphrase.reply)
-        if not (isinstance(verdict, Judged) and accepted(paraphrase.question.kind, verdict.rating)):
-            rejected.append((paraphrase.reply, verdict.reason if isinstance(verdict, Judged) else verdict.detail))
-    return FalseAlarms(len(paraphrases), tuple(rejected))
+def missed_faults(suite: Suite) -> JudgeErrors:
+    """The rule judge on the faulty replies, each to one question of its point: what it accepts."""
+    points = {(q.key.instance_id, q.key.question_id, q.kind): q for q in suite.questions}
+    known = [(points[fault.instance_id, fault.question_id, fault.kind], fault.reply) for fault in read_faults(suite)]
+    return _errors(suite, known, wanted=False)
+
+
+def _errors(suite: Suite, known: Sequence[tuple[Question, str]], *, wanted: bool) -> JudgeErrors:
+    judge = RuleJudge(suite.oracles)
+    verdicts = [(question, reply, judge.rate(question, reply)) for question, reply in known]
+    wrong = [(reply, v.reason) for question, reply, v in verdicts if accepted(question.kind, v.rating) is not wanted]
+    return JudgeErrors(len(known), tuple(wrong))

@@ -27,13 +27,15 @@ class EndpointLost(UserSimGuardError):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which part of the suite is scored. Anything but all kinds without a limit makes the run partial.
+    """Which part of the suite is scored. Anything but all kinds and tasks without a limit makes the run partial.
 
     Attributes:
+        tasks: instance ids; empty means all.
         excluded_tasks: ungradable tasks by the gold audit; kept out of rates without making the run partial.
     """
 
     kinds: tuple[Kind, ...] = tuple(Kind)
+    tasks: tuple[str, ...] = ()
     limit: int | None = None
     excluded_tasks: tuple[str, ...] = ()
 
@@ -51,6 +53,7 @@ class Plan:
         keys = [[q.key.instance_id, q.key.question_id, q.key.style, q.key.kind] for q in self.questions]
         return {
             "kinds": sorted(self.scope.kinds),
+            "tasks": sorted(self.scope.tasks),
             "limit": self.scope.limit,
             "excluded_tasks": sorted(self.scope.excluded_tasks),
             "keys": digest(keys),
@@ -76,10 +79,15 @@ def plan(suite: Suite, scope: Scope) -> Plan:
     """Choose the questions, grouped by database and task so that a serving engine's prefix cache works.
 
     With a limit, the choice is stratified: kinds, databases and styles take turns, always in the same way.
+
+    Raises:
+        InputError: for a task that the suite does not hold.
     """
+    if unknown := set(scope.tasks) - {task.instance_id for task in suite.tasks}:
+        raise InputError(f"no task has the id {', '.join(sorted(unknown))}")
     gradable = [q for q in suite.questions if q.key.instance_id not in scope.excluded_tasks]
     core = [q for q in gradable if q.stratum is Stratum.CORE]
-    chosen = [q for q in core if q.kind in scope.kinds]
+    chosen = [q for q in core if q.kind in scope.kinds and (not scope.tasks or q.key.instance_id in scope.tasks)]
     if scope.limit is not None and scope.limit < len(chosen):
         chosen = _stratified(chosen, scope.limit)
     chosen.sort(key=lambda q: (q.database, q.key))
@@ -98,7 +106,8 @@ def plan_of(suite: Suite, header: Header) -> Plan:
             f"the run is of a suite with digest {of_run}, this one has {suite.digest}; give it with --suite"
         )
     was = header.identities["plan"]
-    scope = Scope(tuple(Kind(kind) for kind in was["kinds"]), was["limit"], tuple(was["excluded_tasks"]))
+    kinds = tuple(Kind(kind) for kind in was["kinds"])
+    scope = Scope(kinds, tuple(was["tasks"]), was["limit"], tuple(was["excluded_tasks"]))
     again = plan(suite, scope)
     if again.identity() != was:
         raise InputError("the run's plan cannot be made anew from this suite: the ledger's header was changed")

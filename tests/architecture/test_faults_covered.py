@@ -1,0 +1,16 @@
+"""Architecture: every fault of the public code that this stage must be free of has a test that carries its number."""
+
+import re
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+REQUIRED = {f"D{n}" for n in (*range(1, 10), *range(12, 19), 20)} | {f"G{n:02d}" for n in range(1, 43)}
+
+
+def test_every_required_fault_is_marked() -> None:
+    marks = re.compile(r"mark\.fault\(([^)]*)\)", re.DOTALL)
+    text = "\n".join(
+        path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("test_*.py")) if path != Path(__file__)
+    )
+    found = {number for mark in marks.findall(text) for number in re.findall(r'"([DG]\d+)"', mark)}
+    assert sorted(REQUIRED - found) == []
