@@ -8,7 +8,7 @@ REQUIRED = {f"D{n}" for n in (*range(1, 10), *range(12, 19), 20)} | {f"G{n:02d}"
 
 
 def test_every_required_fault_is_marked() -> None:
-    marks = re.compile(r"mark\.fault\(([^)]*)\)", re.DOTALL)
+    marks = re.compile(r"\bfault\(([^)]*)\)", re.DOTALL)
     text = "\n".join(
         path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("test_*.py")) if path != Path(__file__)
     )
