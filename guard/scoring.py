@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from benchmark_core.chat import Completion
 from benchmark_core.digest import digest
-from benchmark_core.errors import InputError, SimulatorError, SimulatorFailure, UserSimGuardError
+from benchmark_core.errors import InputError, LedgerError, SimulatorError, SimulatorFailure, UserSimGuardError
 from benchmark_core.ports import Action, Ask, Reply, UserSimulator
 from benchmark_core.sql.fragments import overlaps
 from guard.ledger import Call, Header, Ledger, ScoredItem, latest
@@ -99,18 +99,21 @@ def plan_of(suite: Suite, header: Header) -> Plan:
 
     Raises:
         InputError: when the suite at hand is not the run's.
+        LedgerError: when the header names no plan that can be made anew.
     """
-    of_run = header.identities["suite"]["digest"]
+    try:
+        of_run, was = header.identities["suite"]["digest"], header.identities["plan"]
+        kinds = tuple(Kind(kind) for kind in was["kinds"])
+        scope = Scope(kinds, tuple(was["tasks"]), was["limit"], tuple(was["excluded_tasks"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise LedgerError(f"the header's plan cannot be read ({type(error).__name__}: {error})") from None
     if of_run != suite.digest:
         raise InputError(
             f"the run is of a suite with digest {of_run}, this one has {suite.digest}; give it with --suite"
         )
-    was = header.identities["plan"]
-    kinds = tuple(Kind(kind) for kind in was["kinds"])
-    scope = Scope(kinds, tuple(was["tasks"]), was["limit"], tuple(was["excluded_tasks"]))
     again = plan(suite, scope)
     if again.identity() != was:
-        raise InputError("the run's plan cannot be made anew from this suite: the ledger's header was changed")
+        raise LedgerError("the header's plan cannot be made anew from this suite: the header was changed")
     return again
 
 

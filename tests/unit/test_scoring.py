@@ -12,7 +12,7 @@ import pytest
 from chat_server import Answer, ChatServer, completion
 from suite_builder import seal, small_suite, write_suite
 
-from benchmark_core.errors import InputError, SimulatorFailure
+from benchmark_core.errors import InputError, LedgerError, SimulatorFailure
 from benchmark_core.ports import Action, Ask, Reply
 from guard.certify import certify_run
 from guard.ledger import latest, read
@@ -203,6 +203,15 @@ def test_the_plan_of_another_suite_is_refused(suite: Suite, tmp_path: Path) -> N
     counted = go(suite, Choices(SimulatorChoice("mute"), JudgeChoice()), tmp_path / "r")
     with pytest.raises(InputError, match="--suite"):
         plan_of(small_suite(tmp_path / "other", tasks=3), counted.header)
+
+
+@pytest.mark.parametrize("change", [{}, {"tasks": 5}, {"kinds": ["XYZ"]}, {"limit": 3}, {"keys": "sha256:0"}])
+def test_a_changed_plan_in_the_header_is_refused(suite: Suite, tmp_path: Path, change: dict[str, Any]) -> None:
+    header = go(suite, Choices(SimulatorChoice("mute"), JudgeChoice()), tmp_path / "r").header
+    plan_of(suite, header)
+    was = header.identities["plan"] | change if change else {}
+    with pytest.raises(LedgerError, match="plan"):
+        plan_of(suite, replace(header, identities={**header.identities, "plan": was}))
 
 
 def test_target_accuracy(suite: Suite) -> None:
