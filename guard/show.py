@@ -1,6 +1,7 @@
 """Guard: what the command line prints. Tables on stdout, progress on stderr; model text is never read as markup."""
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -22,25 +23,34 @@ from suites.questions import Kind
 
 console = Console(stderr=True)
 out = Console()
+SAY_EVERY_S = 15.0
 PLAIN: dict[str, Any] = {"box": SIMPLE_HEAD, "pad_edge": False, "title_justify": "left"}
 """How every table looks: narrow enough for 80 columns."""
 
 
 @contextmanager
 def watching(*, resume: bool = False) -> Iterator[Watch]:
-    """A progress bar on stderr, with counts of what went wrong."""
+    """A progress bar on stderr with counts of what went wrong; a line now and then where stderr is no terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    live = console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=not live) as bar:
 
-        def started(work: Plan, done: int) -> Callable[[ScoredItem], None]:
-            task = bar.add_task("scoring", total=len(work.questions), completed=done)
-            lost = {"failed": 0, "unjudged": 0}
+        def started(work: Plan, before: int) -> Callable[[ScoredItem], None]:
+            total = len(work.questions)
+            task = bar.add_task("scoring", total=total, completed=before)
+            lost, done, said = {"failed": 0, "unjudged": 0}, before, time.monotonic()
 
             def scored(item: ScoredItem) -> None:
+                nonlocal done, said
                 lost["failed"] += item.failure is not None
                 lost["unjudged"] += item.unjudged is not None
+                done += item.attempt == 1
                 notes = ", ".join(f"{count} {name}" for name, count in lost.items() if count)
-                bar.update(task, advance=item.attempt == 1, description=f"scoring ({notes})" if notes else "scoring")
+                says = f"scoring ({notes})" if notes else "scoring"
+                bar.update(task, completed=done, description=says)
+                if not live and time.monotonic() - said > SAY_EVERY_S:
+                    said = time.monotonic()
+                    console.print(f"{says}: {done} of {total}", highlight=False)
 
             return scored
 

@@ -182,6 +182,28 @@ def test_a_crash_of_foreign_code_is_a_value(suite: Suite) -> None:
     assert (unjudged.unjudged, unjudged.rating) == (UnjudgedCause.CRASHED, None)
 
 
+def test_a_two_stage_simulator_has_a_confusion_matrix_and_target_accuracy(suite: Suite, tmp_path: Path) -> None:
+    """Stage 1 calls everything a question about `recently`: right for AMB, wrong for the rest."""
+
+    def script(body: Mapping[str, Any]) -> str:
+        stage_1 = "Choose one action" in body["messages"][-1]["content"]
+        return '<s>labeled("recently")</s>' if stage_1 else "Everything since the first of February 2024."
+
+    with ChatServer(script) as server:
+        endpoint = EndpointChoice("backbone", server.base_url)
+        counted = go(suite, Choices(SimulatorChoice("function-driven", endpoint), JudgeChoice()), tmp_path / "r")
+    kinds = counted.scorecard.kinds
+    assert {kind: dict(score.chosen) for kind, score in kinds.items()} == dict.fromkeys(Kind, {"AMB": 12})
+    assert {kind: score.targets for kind, score in kinds.items()} == {
+        Kind.AMB: (12, 12),
+        Kind.LOC: (0, 0),
+        Kind.UNA: (0, 0),
+    }
+    assert [score.total.accepted for score in kinds.values()] == [12, 0, 0]
+    assert {call.role for item in counted.items for call in item.calls} == {"simulator"}
+    assert counted.scorecard.usage["simulator"].calls == 2 * 36
+
+
 def test_a_limited_plan_is_stratified_and_the_same_again(suite: Suite) -> None:
     limited = plan(suite, Scope(limit=9))
     assert Counter(q.kind for q in limited.questions) == dict.fromkeys(Kind, 3)
