@@ -19,7 +19,7 @@ class Decoding:
 
     Attributes:
         max_tokens: budget of the completion, hidden reasoning included.
-        reasoning_effort: sent as it is; None sends no such field (some servers refuse it for models that do not reason).
+        reasoning_effort: sent as it is; None sends no such field (some servers refuse it for other models).
     """
 
     temperature: float = 0.0
