@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -19,12 +19,18 @@ DETAIL_LIMIT = 800
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """One attempt without a usable completion. `retry_after_s`: seconds that the server asks to wait."""
+    """One attempt without a usable completion.
+
+    Attributes:
+        retry_after_s: seconds that the server asks to wait.
+        spent: see `ChatError`.
+    """
 
     cause: ChatFailure
     detail: str
     transient: bool = False
     retry_after_s: float | None = None
+    spent: Completion | None = None
 
 
 class _Strict(BaseModel):
@@ -64,14 +70,15 @@ def read_completion(body: bytes, requested_model: str) -> Completion | Failed:
     if not answer.choices:
         return Failed(ChatFailure.MALFORMED, "200 without choices; is base_url a chat server (…/v1)?")
     choice = answer.choices[0]
-    if failed := _unusable(choice):
-        return failed
-    return Completion(
+    completion = Completion(
         text=choice.message.content or "",
         model=_text(answer.model) or requested_model,
         system_fingerprint=_text(answer.system_fingerprint),
         usage=_usage(answer.usage),
     )
+    if failed := _unusable(choice):
+        return replace(failed, spent=replace(completion, text=""))
+    return completion
 
 
 def _unusable(choice: _Choice) -> Failed | None:

@@ -20,6 +20,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import StrEnum
 
+from benchmark_core.chat import Completion
+
 
 class UserSimGuardError(Exception):
     """Root of the tree."""
@@ -50,11 +52,12 @@ class ChatError(UserSimGuardError):
         cause: what kind of failure.
         detail: for people and logs; never becomes data, never holds a key.
         attempts: requests sent.
+        spent: the books of a completion that was paid and of no use: model and tokens, no text.
     """
 
-    def __init__(self, cause: ChatFailure, detail: str, *, attempts: int = 1) -> None:
+    def __init__(self, cause: ChatFailure, detail: str, *, attempts: int = 1, spent: Completion | None = None) -> None:
         super().__init__(f"{cause}: {detail}")
-        self.cause, self.detail, self.attempts = cause, detail, attempts
+        self.cause, self.detail, self.attempts, self.spent = cause, detail, attempts, spent
 
 
 class SimulatorFailure(StrEnum):
@@ -77,7 +80,7 @@ class SimulatorFailure(StrEnum):
 class SimulatorError(UserSimGuardError):
     """A simulator gave no reply. `completions` are the calls that were paid all the same."""
 
-    def __init__(self, cause: SimulatorFailure, detail: str, *, completions: tuple[object, ...] = ()) -> None:
+    def __init__(self, cause: SimulatorFailure, detail: str, *, completions: tuple[Completion, ...] = ()) -> None:
         super().__init__(f"{cause}: {detail}")
         self.cause, self.detail, self.completions = cause, detail, completions
 

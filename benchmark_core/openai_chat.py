@@ -153,7 +153,8 @@ class OpenAIChat:
                 )
                 return wait
             detail += f" (next attempt in {wait:.1f} s, deadline in {left_s:.1f} s)"
-        raise ChatError(failed.cause, detail, attempts=attempt)
+        spent = replace(failed.spent, attempts=attempt) if failed.spent else None
+        raise ChatError(failed.cause, detail, attempts=attempt, spent=spent)
 
     async def _attempt(self, request: ChatRequest) -> Completion | Failed:
         """Send once. A value comes back in every case, so that no exception chain carries what the server echoed."""

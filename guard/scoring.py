@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from benchmark_core.chat import Completion
 from benchmark_core.digest import digest
@@ -193,7 +193,7 @@ async def score_one(bench: Bench, question: Question) -> ScoredItem:
     try:
         reply = await bench.simulator.answer(ask)
     except SimulatorError as error:
-        return _failed(question, error.cause, error.detail, cast(tuple[Completion, ...], error.completions))
+        return _failed(question, error.cause, error.detail, error.completions)
     except Exception as stray:  # noqa: BLE001 - the boundary of foreign simulators: one crash must not lose the run
         return _failed(question, SimulatorFailure.CRASHED, f"{type(stray).__name__}: {stray}", ())
     if not reply.text.strip():

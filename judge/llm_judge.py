@@ -61,24 +61,35 @@ class LlmJudge:
         """
         if (settled := settle_empty(question, reply)) is not None:
             return settled
+        paid: list[Completion] = []
         try:
-            completion = await self._complete(self._request(question, reply))
+            text = await self._complete(self._request(question, reply), paid)
         except ChatError as error:
-            return Unjudged(UnjudgedCause(error.cause.value), error.detail)
-        verdict = parse_verdict(completion.text, question.kind)
+            return Unjudged(UnjudgedCause(error.cause.value), error.detail, tuple(paid))
+        verdict = parse_verdict(text, question.kind)
         if isinstance(verdict, UnjudgedCause):
-            return Unjudged(verdict, completion.text[:_DETAIL], (completion,))
+            return Unjudged(verdict, text[:_DETAIL], tuple(paid))
         note = INJECTION_NOTE if shows_injection(question.text) or shows_injection(reply) else ""
-        return Judged(verdict, note + _reason(completion.text), None, (completion,))
+        return Judged(verdict, note + _reason(text), None, tuple(paid))
 
-    async def _complete(self, request: ChatRequest) -> Completion:
+    async def _complete(self, request: ChatRequest, paid: list[Completion]) -> str:
+        """The verdict's text; a verdict that was cut is asked for once more, with twice the budget."""
         try:
-            return await self._chat.complete(request)
+            return await self._pay(request, paid)
         except ChatError as error:
             if error.cause is not ChatFailure.TRUNCATED:
                 raise
         budget = 2 * request.decoding.max_tokens
-        return await self._chat.complete(replace(request, decoding=replace(request.decoding, max_tokens=budget)))
+        return await self._pay(replace(request, decoding=replace(request.decoding, max_tokens=budget)), paid)
+
+    async def _pay(self, request: ChatRequest, paid: list[Completion]) -> str:
+        try:
+            completion = await self._chat.complete(request)
+        except ChatError as error:
+            paid += [error.spent] if error.spent else []
+            raise
+        paid.append(completion)
+        return completion.text
 
     def _request(self, question: Question, reply: str) -> ChatRequest:
         messages = (

@@ -73,6 +73,11 @@ class Calls:
         return self.failed(SimulatorFailure(error.cause.value), error.detail)
 
     async def _complete(self, request: ChatRequest) -> Completion:
-        completion = await self._client.complete(request)
+        try:
+            completion = await self._client.complete(request)
+        except ChatError as error:
+            if error.spent is not None:
+                self.completions.append(error.spent)
+            raise
         self.completions.append(completion)
         return completion

@@ -82,6 +82,16 @@ def test_one_rows_failure_costs_that_row_alone(suite: Suite, tmp_path: Path) -> 
     assert sum(item.rating is not None for item in items.values()) == len(suite.questions) - 1
 
 
+def test_a_completion_that_was_of_no_use_is_in_the_books(suite: Suite, tmp_path: Path) -> None:
+    """Cut replies and cut verdicts cost tokens too: twice each, once with the doubled budget."""
+    with ChatServer(lambda _: completion("Everything sin", finish="length")) as server:
+        failed = go(suite, backbone(server), tmp_path / "simulator").scorecard.usage["simulator"]
+        endpoint = EndpointChoice("j", server.base_url)
+        unjudged = go(suite, Choices(SimulatorChoice("oracle"), JudgeChoice(endpoint)), tmp_path / "judge")
+    for usage in (failed, unjudged.scorecard.usage["judge"]):
+        assert (usage.calls, usage.prompt_tokens, usage.completion_tokens) == (72, 72 * 12, 72 * 3)
+
+
 @pytest.mark.fault("G18")
 def test_missing_rows_stay_in_the_denominator(suite: Suite, tmp_path: Path) -> None:
     counted = go(suite, Choices(SimulatorChoice("oracle"), JudgeChoice()), tmp_path / "r")
