@@ -29,7 +29,7 @@ from guard.show import console, out, show_decision, show_scorecard, watching
 from guard.wiring import Choices, EndpointChoice, JudgeChoice, SimulatorChoice
 from judge.rubric import Rubric
 from suites.errors import SuiteError
-from suites.load import OPEN, load
+from suites.load import OPEN, Suite, load
 from suites.questions import Kind
 
 app = typer.Typer(
@@ -103,10 +103,10 @@ def score(  # noqa: PLR0913 - one parameter a flag
         JudgeChoice(_judge_endpoint(judge, judge_model, judge_base_url, judge_api_key_env, deadline), rubric),
         concurrency,
     )
-    scope = Scope(tuple(kinds or Kind), tuple(tasks or ()), limit, excluded_by(audit))
-    folder = RunFolder(out_folder)
+    folder, loaded = RunFolder(out_folder), load(suite)
+    scope = Scope(tuple(kinds or Kind), tuple(tasks or ()), limit, excluded_by(audit, loaded))
     with watching(resume=resume) as watch:
-        counted = run(load(suite), choices, scope, folder, watch)
+        counted = run(loaded, choices, scope, folder, watch)
     raise typer.Exit(show_scorecard(counted, folder, as_json=as_json))
 
 
@@ -131,15 +131,24 @@ def _judge_endpoint(
     return endpoint
 
 
-def excluded_by(audit: Path | None) -> tuple[str, ...]:
-    """The ungradable tasks that an audit report names."""
+def excluded_by(audit: Path | None, suite: Suite) -> tuple[str, ...]:
+    """The ungradable tasks that an audit report of this very suite names.
+
+    Raises:
+        InputError: it is no audit report, or one of another suite.
+    """
     if audit is None:
         return ()
     try:
-        found = json.loads(audit.read_text(encoding="utf-8"))["ungradable"]
+        found = json.loads(audit.read_text(encoding="utf-8"))
+        of_suite, tasks = found["suite"], found["ungradable"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"--audit {audit}: expected the JSON of `audit gold --out` ({error})") from None
-    return tuple(found)
+    if of_suite != suite.digest:
+        raise InputError(f"--audit {audit}: is of another suite; run `audit gold --out` on this one")
+    if not isinstance(tasks, list) or not set(map(str, tasks)) <= suite.oracles.keys():
+        raise InputError(f"--audit {audit}: field 'ungradable': expected a list of the suite's instance ids")
+    return tuple(tasks)
 
 
 @app.command()

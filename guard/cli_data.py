@@ -10,7 +10,6 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from benchmark_core.errors import InputError
 from benchmark_core.postgres import server as servers
 from benchmark_core.postgres.server import Server
 from guard.audit import AuditReport, audit_gold
@@ -55,7 +54,7 @@ def gold(
     """Build every database, run every reference in order, list what does not hold."""
     loaded = load(suite)
     report = audit(loaded, get_server())
-    text = json.dumps(report.to_json(), indent=1)
+    text = json.dumps({"suite": loaded.digest, **report.to_json()}, indent=1)
     if out_file is not None:
         write_atomically(out_file, text)
     if as_json:
@@ -144,9 +143,6 @@ def local_model(
     """Serve the tiny smoke-test model (SmolLM2-135M) over HTTP. It is neither a judge nor a safe simulator."""
     from guard.local_model import serve
 
-    try:
-        with serve(port=port) as served:
-            out.print(f"{served.model} at {served.base_url} (a smoke-test model; Ctrl-C stops it)", highlight=False)
-            asyncio.run(asyncio.Event().wait())
-    except OSError as error:
-        raise InputError(f"--port {port}: {error.strerror}; choose another") from None
+    with serve(port=port) as served:
+        out.print(f"{served.model} at {served.base_url} (a smoke-test model; Ctrl-C stops it)", highlight=False)
+        asyncio.run(asyncio.Event().wait())

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from suite_builder import write_suite
 
 from guard.exit_codes import ExitCode
+from suites.load import load
 
 
 def cli(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -152,6 +153,28 @@ def test_an_endpoint_that_is_not_there(suite: Path, tmp_path: Path) -> None:
     written = b"".join(path.read_bytes() for path in (tmp_path / "r").iterdir())
     assert b"sk-secret-value" not in written
     assert "sk-secret-value" not in lost.stdout + lost.stderr
+
+
+@pytest.mark.parametrize(
+    ("report", "says"),
+    [
+        ({"ungradable": []}, "suite"),
+        ({"suite": "sha256:0", "ungradable": []}, "another suite"),
+        ({"suite": None, "ungradable": "mart_1"}, "ungradable"),
+        ({"suite": None, "ungradable": ["no_such_task"]}, "ungradable"),
+    ],
+)
+def test_an_audit_report_that_does_not_fit_is_refused(
+    suite: Path, tmp_path: Path, report: dict[str, object], says: str
+) -> None:
+    """`None` stands for the digest of the suite at hand."""
+    if "suite" in report and report["suite"] is None:
+        report = report | {"suite": load(suite).digest}
+    (tmp_path / "audit.json").write_text(json.dumps(report))
+    run = ("--suite", suite, "--out", tmp_path / "r", "--audit", tmp_path / "audit.json")
+    refused = cli("score", "--simulator", "oracle", *run)
+    assert refused.returncode == ExitCode.BAD_INPUT
+    assert says in refused.stderr
 
 
 def test_data_seal_follows_a_change(tmp_path: Path) -> None:

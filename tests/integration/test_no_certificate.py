@@ -121,9 +121,10 @@ def test_a_dead_simulator_is_failed_not_judged(
         assert judge.paid == 0
     items = read(tmp_path / "r" / "ledger.jsonl")[1]
     assert {(item.failure, item.rating, item.reply) for item in items} == {(failure, None, None)}
-    assert document["decision"] != "pass"
-    assert f"simulator_{failure}" in codes(document) | {f"simulator_{f}" for f in ("unavailable",)}
-    assert codes(document) & {Code.INCOMPLETE_RUN, Code.BELOW_FLOOR}
+    # an outage stops the run early, so rows are missing; the other failures go through all rows and sink the rate
+    lost = failure == "unavailable"
+    assert document["decision"] == ("not_decided" if lost else "fail")
+    assert codes(document) >= ({Code.INCOMPLETE_RUN} if lost else {Code.BELOW_FLOOR, f"simulator_{failure}"})
 
 
 def test_a_live_simulator_with_the_same_judge_certifies(suite: Suite, tmp_path: Path) -> None:
