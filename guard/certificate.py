@@ -19,9 +19,10 @@ from guard import ledger, signing
 from guard.certification import Decision, KindDecision, Pass, decide
 from guard.document import FORMAT, Document, differences, document_digest, parse
 from guard.ledger import Header, ScoredItem
+from guard.outcomes import Expected
 from guard.policy import DEFAULT, Policy
 from guard.reasons import CLASS_SAYS, Class
-from guard.scorecard import Expected, KindScore, Scorecard, tally
+from guard.scorecard import KindScore, Scorecard, tally
 from guard.statistics import Interval, Verdict
 from judge.calibration import Calibration
 
@@ -137,7 +138,7 @@ def attempt_number(ledgers: Iterable[Path], simulator: str) -> int:
     Raises:
         LedgerError: for one that cannot be read.
     """
-    return sum(ledger.read(path)[0].digests.get("simulator") == simulator for path in ledgers)
+    return sum(ledger.read_header(path).digests.get("simulator") == simulator for path in ledgers)
 
 
 def code_digest() -> str:

@@ -63,9 +63,9 @@ def verify_file(path: Path, papers: Papers, of_run: tuple[Suite, Path] | None) -
 
 
 def _recount(suite: Suite, path: Path, papers: Papers) -> Recount:
-    header, items = ledger.read(path)
+    header = ledger.read_header(path)
     expected = expected_keys(plan_of(suite, header).questions)
-    return Recount(header, items, expected, calibration=_calibration(papers, header.digests["judge"]))
+    return Recount(header, ledger.stream(path), expected, calibration=_calibration(papers, header.digests["judge"]))
 
 
 def _calibration(papers: Papers, judge: str) -> Calibration | None:

@@ -1,31 +1,37 @@
-"""Guard: the append-only ledger of a scoring run. One JSON line per scored item; the unit of resume.
+"""Guard: the ledger of a scoring run as it is read: a header line, then one JSON line per scored item.
 
-A ledger holds replies, and replies can hold gold: the file is readable by its owner alone.
+A ledger can be larger than memory, so items are streamed; what is kept of each is its key and attempt.
 """
 
-import fcntl
 import json
-import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from benchmark_core.errors import DigestMismatch, InputError, LedgerError, SimulatorFailure
+from benchmark_core.errors import LedgerError, SimulatorFailure
 from benchmark_core.ports import Action
 from judge.rubric import Rating
 from judge.verdict import Evidence, UnjudgedCause
 from suites.questions import QuestionKey
 
-FORMAT = "usersim-guard/ledger/1"
+FORMAT = "usersim-guard/ledger/2"
+READABLE = ("usersim-guard/ledger/1", FORMAT)
+"""Version 2 adds `cached_tokens` to each call, which a ledger of version 1 does not know: it is None there."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One paid or cached model call, for the books: who asked, which model answered, tokens, seconds."""
+    """One model call, for the books: who asked, which model answered, tokens, seconds.
+
+    Attributes:
+        attempts: HTTP requests sent.
+        cached: answered from the run's own completions, nothing was sent.
+        cached_tokens: prompt tokens that the server had in its prefix cache.
+    """
 
     role: str
     model: str
@@ -35,6 +41,7 @@ class Call:
     attempts: int
     cached: bool
     latency_s: float
+    cached_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,84 +106,95 @@ _HEADER: TypeAdapter[Header] = TypeAdapter(Header)
 _ITEM: TypeAdapter[ScoredItem] = TypeAdapter(ScoredItem)
 
 
-class Ledger:
-    """An open ledger. Holds a lock: a second process on the same run is refused."""
+def read_header(path: Path) -> Header:
+    """The header of a ledger of any readable version, in the current format.
 
-    def __init__(self, path: Path, header: Header, items: tuple[ScoredItem, ...], descriptor: int) -> None:
-        self.path, self.header, self.items, self._descriptor = path, header, items, descriptor
-
-    @classmethod
-    def open(cls, path: Path, header: Header, *, resume: bool) -> Self:
-        """Create the ledger, or resume it.
-
-        Raises:
-            InputError: it exists and `resume` is false, or another process holds it.
-            DigestMismatch: it is of another simulator, suite, judge or plan.
-            LedgerError: it is damaged.
-        """
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(f"{path}: another process is scoring into this run") from None
-            _drop_torn_line(descriptor)
-            if os.fstat(descriptor).st_size == 0:
-                _write_line(descriptor, _HEADER.dump_json(header))
-                return cls(path, header, (), descriptor)
-            if not resume:
-                raise InputError(f"{path}: holds a run already; go on with --resume, or choose another --out")
-            found, items = read(path)
-            _demand_same(path, found, header)
-            return cls(path, found, items, descriptor)
-        except BaseException:
-            os.close(descriptor)
-            raise
-
-    def append(self, item: ScoredItem) -> None:
-        """Write one item; it is with the operating system when this returns, so that a kill cannot lose it."""
-        _write_line(self._descriptor, _ITEM.dump_json(item))
-
-    def close(self) -> None:
-        """Release the lock."""
-        os.close(self._descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    Raises:
+        LedgerError: it cannot be read, or is of an unknown format.
+    """
+    with _opened(path) as file:
+        return _header(path, file)
 
 
-def read(path: Path) -> tuple[Header, tuple[ScoredItem, ...]]:
-    """Read a ledger: header and every line, retries included. A torn last line is passed over.
+def stream(path: Path) -> Iterator[ScoredItem]:
+    """Every item, retries included, in the order of the file. A torn last line is passed over.
 
     Raises:
         LedgerError: with the line.
     """
+    with _opened(path) as file:
+        _header(path, file)
+        attempts: dict[QuestionKey, int] = {}
+        for number, item in _items(path, file):
+            if item.attempt <= attempts.get(item.key, 0):
+                raise LedgerError(
+                    f"{path}:{number}: attempt {item.attempt} of {item.key} after attempt {attempts[item.key]}"
+                )
+            attempts[item.key] = item.attempt
+            yield item
+
+
+def final(path: Path) -> Iterator[ScoredItem]:
+    """The last attempt of each key, in the order of the file; reads it twice.
+
+    Raises:
+        LedgerError: with the line.
+    """
+    last = {item.key: item.attempt for item in stream(path)}
+    yield from (item for item in stream(path) if item.attempt == last.get(item.key))
+
+
+def dump_header(header: Header) -> bytes:
+    """The header as a line, without its end."""
+    return _HEADER.dump_json(header)
+
+
+def dump_item(item: ScoredItem) -> bytes:
+    """An item as a line, without its end."""
+    return _ITEM.dump_json(item)
+
+
+def _opened(path: Path) -> BinaryIO:
     try:
-        data = path.read_bytes()
+        return path.open("rb")
     except OSError as error:
         raise LedgerError(f"{path}: cannot be read: {error.strerror}") from None
-    lines = data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]
-    if not lines:
+
+
+def format_of(path: Path) -> str:
+    """The format that a ledger is written in, one of `READABLE`.
+
+    Raises:
+        LedgerError: it cannot be read, or is of an unknown format.
+    """
+    with _opened(path) as file:
+        return _format(path, file)[0]
+
+
+def _header(path: Path, file: BinaryIO) -> Header:
+    _, line = _format(path, file)
+    return replace(_parse(path, 1, line, _HEADER), format=FORMAT)
+
+
+def _format(path: Path, file: BinaryIO) -> tuple[str, bytes]:
+    """Format and line of the header. The format is asked for first: a header of another one may have other fields."""
+    line = file.readline()
+    if not line.endswith(b"\n"):
         raise LedgerError(f"{path}: empty; expected a header line")
-    header = _parse(path, 1, lines[0], _HEADER)
-    if header.format != FORMAT:
-        raise LedgerError(f"{path}: format {header.format!r}; this version reads {FORMAT!r}")
-    items = tuple(_parse(path, number, line, _ITEM) for number, line in enumerate(lines[1:], 2))
-    _refuse_repeats(path, items)
-    return header, items
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        content = None
+    found = content.get("format") if isinstance(content, dict) else None
+    if found not in READABLE:
+        raise LedgerError(f"{path}:1: field 'format': {found!r}; this version reads {', '.join(READABLE)}")
+    return found, line
 
 
-def latest(items: Iterable[ScoredItem]) -> dict[QuestionKey, ScoredItem]:
-    """The last attempt of each key."""
-    last: dict[QuestionKey, ScoredItem] = {}
-    for item in items:
-        if item.key not in last or item.attempt > last[item.key].attempt:
-            last[item.key] = item
-    return last
+def _items(path: Path, file: BinaryIO) -> Iterator[tuple[int, ScoredItem]]:
+    for number, line in enumerate(file, 2):
+        if line.endswith(b"\n"):
+            yield number, _parse(path, number, line, _ITEM)
 
 
 def _parse(path: Path, number: int, line: bytes, adapter: TypeAdapter[T]) -> T:
@@ -186,48 +204,3 @@ def _parse(path: Path, number: int, line: bytes, adapter: TypeAdapter[T]) -> T:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         raise LedgerError(f"{path}:{number}: field '{place}': {first['msg']}") from None
-
-
-def _refuse_repeats(path: Path, items: tuple[ScoredItem, ...]) -> None:
-    seen: set[tuple[QuestionKey, int]] = set()
-    for number, item in enumerate(items, 2):
-        if (item.key, item.attempt) in seen:
-            raise LedgerError(f"{path}:{number}: attempt {item.attempt} of {item.key} stands twice")
-        seen.add((item.key, item.attempt))
-
-
-def _drop_torn_line(descriptor: int) -> None:
-    """Cut what a kill left behind the last line break: that item counts as not done."""
-    size = os.fstat(descriptor).st_size
-    keep, step = size, 65536
-    while keep > 0:
-        start = max(0, keep - step)
-        at = os.pread(descriptor, keep - start, start).rfind(b"\n")
-        if at >= 0:
-            keep = start + at + 1
-            break
-        keep = start
-    if keep != size:
-        os.ftruncate(descriptor, keep)
-
-
-def _write_line(descriptor: int, line: bytes) -> None:
-    data = line + b"\n"
-    while data:
-        data = data[os.write(descriptor, data) :]
-
-
-def _demand_same(path: Path, found: Header, wanted: Header) -> None:
-    differing = sorted(
-        k for k in found.digests.keys() | wanted.digests.keys() if found.digests.get(k) != wanted.digests.get(k)
-    )
-    if differing:
-        named = "; ".join(f"{k}: {_difference(found.identities.get(k), wanted.identities.get(k))}" for k in differing)
-        raise DigestMismatch(f"{path}: holds a run of another identity ({named}); choose another --out")
-
-
-def _difference(found: Any, wanted: Any) -> str:
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        keys = sorted(k for k in found.keys() | wanted.keys() if found.get(k) != wanted.get(k))
-        return ", ".join(f"{k} was {json.dumps(found.get(k))}, is {json.dumps(wanted.get(k))}" for k in keys)
-    return f"was {json.dumps(found)}, is {json.dumps(wanted)}"

@@ -14,14 +14,14 @@ from guard import __version__, document, plots
 from guard.certificate import Demands, verify
 from guard.document import Document
 from guard.excerpts import excerpt, plain
-from guard.ledger import latest
+from guard.ledger import final
 from guard.plots import RatePoint, SlicePoint
 from guard.policy import DEFAULT
 from guard.runs import Counted, RunFolder, count, write_atomically
 from guard.scorecard import KindScore, Slice
 from guard.show import bounds, judge_line, percent
 from guard.statistics import UNKNOWN, Interval, Verdict, against_floor
-from guard.worst import LIMIT, shown, worst
+from guard.worst import shown, worst
 from judge.rubric import MENU
 from judge.verdict import EvidenceKind
 from suites.load import Suite
@@ -88,13 +88,12 @@ def render(suite: Suite, counted: Counted, decision: Mapping[str, Any] | None, *
     Raises:
         InputError: the run holds questions that are not in this suite.
     """
-    items = latest(counted.items)
-    if foreign := sorted(items.keys() - {question.key for question in suite.questions}):
-        raise InputError(f"the run holds a question that is not in suite {suite.name}: {foreign[0]}")
+    if counted.header.identities["suite"]["digest"] != suite.digest:
+        raise InputError(f"the run is of another suite than {suite.name}, or of another version; give its own --suite")
     sealed, broken = _sealed(decision, counted)
     kinds = {kind: _view(kind, score, sealed) for kind, score in counted.scorecard.kinds.items()}
     gold = suite.name == OPEN_SUITE or not public
-    looked_at = worst(items.values())
+    looked_at = worst(final(counted.ledger))
     template = _environment().get_template("report.html.j2")
     return template.render(
         counted=counted,
@@ -106,8 +105,8 @@ def render(suite: Suite, counted: Counted, decision: Mapping[str, Any] | None, *
         kinds=kinds,
         choices=_choices(counted),
         plots=_plots(kinds, _choices(counted)),
-        looked_at=len(looked_at),
-        worst=shown(looked_at[:LIMIT], suite, gold=gold),
+        looked_at=looked_at.rows,
+        worst=shown(looked_at.items, suite, gold=gold),
         gold=gold,
         own_suite=suite.name == OPEN_SUITE,
     )

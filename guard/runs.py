@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from guard.ledger import Header, Ledger, ScoredItem, latest, read
+from guard.ledger import Header, ScoredItem, read_header, stream
+from guard.ledger_writer import Ledger
 from guard.scorecard import Scorecard, expected_keys, tally
-from guard.scoring import Plan, Scope, plan, plan_of, score
+from guard.scoring import Plan, Scope, plan, plan_of, score, standings, todo
 from guard.wiring import Choices, build, header
 from suites.load import Suite
 
@@ -28,10 +29,10 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A run as read back from its folder."""
+    """A run as counted from its ledger, which can be larger than memory: see `guard.ledger.final`."""
 
     header: Header
-    items: tuple[ScoredItem, ...]
+    ledger: Path
     scorecard: Scorecard
 
 
@@ -77,7 +78,8 @@ async def _score(suite: Suite, choices: Choices, scope: Scope, folder: RunFolder
     folder.root.mkdir(parents=True, exist_ok=True)
     async with build(suite, choices, folder.completions) as built:
         with Ledger.open(folder.ledger, header(built, suite, work), resume=watch.resume) as ledger:
-            await score(built.bench, work, ledger, watch.started(work, len(latest(ledger.items))))
+            done = standings(ledger.path)
+            await score(built.bench, todo(work, done), ledger, watch.started(work, len(done)))
 
 
 def count(suite: Suite, folder: RunFolder) -> Counted:
@@ -86,10 +88,10 @@ def count(suite: Suite, folder: RunFolder) -> Counted:
     Raises:
         LedgerError, InputError: the ledger is damaged, or of another suite.
     """
-    head, items = read(folder.ledger)
-    scorecard = tally(items, head, expected_keys(plan_of(suite, head).questions))
+    head = read_header(folder.ledger)
+    scorecard = tally(stream(folder.ledger), head, expected_keys(plan_of(suite, head).questions))
     write_atomically(folder.scorecard, json.dumps(scorecard.to_json(), indent=1))
-    return Counted(head, items, scorecard)
+    return Counted(head, folder.ledger, scorecard)
 
 
 def write_atomically(path: Path, text: str) -> None:

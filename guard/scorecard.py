@@ -9,18 +9,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmark_core.digest import digest
-from benchmark_core.errors import LedgerError
+from guard.books import Usage
 from guard.bounds import OUTCOMES, Cell, Gate, gate, plain_interval, total, whole_tasks
-from guard.ledger import Call, Header, ScoredItem, latest
+from guard.ledger import Header, ScoredItem
+from guard.outcomes import Expected, Outcome, collect, column
 from guard.policy import DEFAULT, Policy
 from guard.statistics import Interval
-from judge.rubric import accepted
 from suites.questions import Kind, Question, QuestionKey
 
 SCHEMA = "usersim-guard/scorecard/1"
-NO_ACTION = "no action"
 UNKNOWN_DATABASE = "unknown"  # of a task without any line in the ledger
-Expected = Mapping[Kind, Sequence[QuestionKey]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +66,6 @@ class KindScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """Model calls of one role, over all attempts.
-
-    Attributes:
-        requests: HTTP requests sent. `uncounted`: calls whose tokens the server did not count.
-        models: "model" or "model @ fingerprint", as the server named them -> calls.
-    """
-
-    calls: int
-    cached: int
-    requests: int
-    prompt_tokens: int
-    completion_tokens: int
-    uncounted: int
-    models: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class Scorecard:
     """A counted run."""
 
@@ -111,16 +91,11 @@ _COUNTS = ("ratings", "unjudged", "failures", "missing", "retried", "chosen", "t
 class _Row:
     key: QuestionKey
     database: str
-    item: ScoredItem | None
+    outcome: Outcome | None
 
     @property
-    def outcome(self) -> str:
-        """The field of `Cell` that counts this row."""
-        if self.item is None or self.item.unjudged is not None:
-            return "open"
-        if self.item.rating is None:
-            return "failed"
-        return "accepted" if accepted(self.key.kind, self.item.rating) else "rejected"
+    def column(self) -> str:
+        return column(self.key.kind, self.outcome)
 
 
 def expected_keys(questions: Iterable[Question]) -> dict[Kind, tuple[QuestionKey, ...]]:
@@ -133,72 +108,48 @@ def tally(items: Iterable[ScoredItem], header: Header, expected: Expected, polic
     """Count a run; the order of the items does not matter, and of each key the last attempt counts.
 
     Args:
+        items: read once, and not kept.
         expected: the planned questions. One without an item is counted as missing.
 
     Raises:
-        LedgerError: the same attempt twice, an item that was not planned, a rating that is not on its kind's menu, a
-            task in two databases, or a plan that is not the header's.
+        LedgerError: see `outcomes.collect`.
     """
-    lines = tuple(items)
-    _refuse(lines, header, expected)
-    last = latest(lines)
-    databases = {item.key.instance_id: item.database for item in lines}
+    found = collect(items, header, expected)
     kinds = {}
     for kind in Kind:
-        keys = sorted(expected.get(kind, ()))
-        rows = [_Row(key, databases.get(key.instance_id, UNKNOWN_DATABASE), last.get(key)) for key in keys]
+        rows = [
+            _Row(key, found.databases.get(key.instance_id, UNKNOWN_DATABASE), found.outcomes.get(key))
+            for key in sorted(expected.get(kind, ()))
+        ]
         kinds[kind] = _kind_score(kind, rows, policy)
-    calls = [call for item in lines for call in item.calls]
-    roles = sorted({call.role for call in calls})
-    usage = {role: _usage([call for call in calls if call.role == role]) for role in roles}
-    return Scorecard(dict(sorted(header.digests.items())), kinds, usage)
-
-
-def _refuse(lines: Sequence[ScoredItem], header: Header, expected: Expected) -> None:
-    planned = [key for keys in expected.values() for key in keys]
-    if len(planned) != header.planned or len(set(planned)) != len(planned):
-        raise LedgerError(f"the run planned {header.planned} questions, {len(set(planned))} are given: another plan")
-    if misplaced := [key for kind, keys in expected.items() for key in keys if key.kind is not kind]:
-        raise LedgerError(f"expected under {misplaced[0].kind}: {misplaced[0]}")
-    repeats = [line for line, count in Counter((item.key, item.attempt) for item in lines).items() if count > 1]
-    if repeats:
-        raise LedgerError(f"attempt {min(repeats)[1]} of {min(repeats)[0]} stands twice")
-    known, databases = set(planned), dict[str, str]()
-    for item in lines:
-        if item.key not in known:
-            raise LedgerError(f"not planned: {item.key}")
-        if databases.setdefault(item.key.instance_id, item.database) != item.database:
-            raise LedgerError(f"task {item.key.instance_id} stands in two databases")
-        if item.rating is not None:
-            try:
-                accepted(item.key.kind, item.rating)
-            except ValueError as error:
-                raise LedgerError(f"{item.key}: {error}") from None
+    return Scorecard(dict(sorted(header.digests.items())), kinds, found.usage)
 
 
 def _kind_score(kind: Kind, rows: Sequence[_Row], policy: Policy) -> KindScore:
     tasks = _cells(rows, lambda row: row.key.instance_id)
     whole = total(kind, tasks)
-    items = [row.item for row in rows if row.item is not None]
-    right = [item.target_hit for item in items if item.action and item.action.kind is kind]
-    disclosing = [item for item in items if item.evidence]
+    outcomes = [row.outcome for row in rows if row.outcome is not None]
+    right = [outcome.target_hit for outcome in outcomes if outcome.chosen == kind]
+    disclosing = [outcome for outcome in outcomes if outcome.evidence]
     return KindScore(
         total=whole,
-        ratings=_count(item.rating for item in items),
-        unjudged=_count(item.unjudged for item in items),
-        failures=_count(item.failure for item in items),
-        missing=len(rows) - len(items),
-        retried=sum(item.attempt > 1 for item in items),
+        ratings=_count(outcome.rating for outcome in outcomes),
+        unjudged=_count(outcome.unjudged for outcome in outcomes),
+        failures=_count(outcome.failure for outcome in outcomes),
+        missing=len(rows) - len(outcomes),
+        retried=sum(outcome.attempt > 1 for outcome in outcomes),
         rate=whole.accepted / whole.rows if rows else None,
         best_rate=(whole.accepted + whole.open) / whole.rows if rows else None,
         gate=gate(tasks, policy),
         plain=plain_interval(whole, policy.confidence),
         by_database=gate(_cells(rows, lambda row: row.database), policy).interval,
         whole_tasks=whole_tasks(tasks, policy.confidence),
-        chosen=_count(item.action.kind if item.action else NO_ACTION for item in items),
+        chosen=_count(outcome.chosen for outcome in outcomes),
         targets=(right.count(True), len(right) - right.count(None)),
-        evidence={"any": len(disclosing)} | _count(found for i in disclosing for found in {e.kind for e in i.evidence}),
-        rejected_with_evidence=sum(row.outcome == "rejected" and bool(row.item and row.item.evidence) for row in rows),
+        evidence={"any": len(disclosing)} | _count(kind for outcome in disclosing for kind in outcome.evidence),
+        rejected_with_evidence=sum(
+            row.column == "rejected" and bool(row.outcome and row.outcome.evidence) for row in rows
+        ),
         tasks=tasks,
         databases=_slices(rows, lambda row: row.database, policy),
         styles=_slices(rows, lambda row: row.key.style, policy),
@@ -206,38 +157,24 @@ def _kind_score(kind: Kind, rows: Sequence[_Row], policy: Policy) -> KindScore:
 
 
 def _cells(rows: Sequence[_Row], group: Callable[[_Row], str]) -> tuple[Cell, ...]:
-    groups: dict[str, list[_Row]] = {}
-    for row in rows:
-        groups.setdefault(group(row), []).append(row)
-    outcomes = {name: Counter(row.outcome for row in groups[name]) for name in sorted(groups)}
+    outcomes = {name: Counter(row.column for row in found) for name, found in _grouped(rows, group).items()}
     return tuple(Cell(name, *(count[field] for field in OUTCOMES)) for name, count in outcomes.items())
 
 
 def _slices(rows: Sequence[_Row], group: Callable[[_Row], str], policy: Policy) -> tuple[Slice, ...]:
     found = []
-    for name in sorted({group(row) for row in rows}):
-        tasks = _cells([row for row in rows if group(row) == name], lambda row: row.key.instance_id)
+    for name, part in _grouped(rows, group).items():
+        tasks = _cells(part, lambda row: row.key.instance_id)
         found.append(Slice(total(name, tasks), gate(tasks, policy).interval))
     return tuple(found)
 
 
+def _grouped(rows: Sequence[_Row], group: Callable[[_Row], str]) -> dict[str, list[_Row]]:
+    groups: dict[str, list[_Row]] = {}
+    for row in rows:
+        groups.setdefault(group(row), []).append(row)
+    return dict(sorted(groups.items()))
+
+
 def _count(values: Iterable[str | None]) -> dict[str, int]:
     return dict(sorted(Counter(str(value) for value in values if value is not None).items()))
-
-
-def _usage(calls: Sequence[Call]) -> Usage:
-    named = (_printable(f"{c.model} @ {c.system_fingerprint}" if c.system_fingerprint else c.model) for c in calls)
-    return Usage(
-        calls=len(calls),
-        cached=sum(call.cached for call in calls),
-        requests=sum(call.attempts for call in calls),
-        prompt_tokens=sum(call.prompt_tokens or 0 for call in calls),
-        completion_tokens=sum(call.completion_tokens or 0 for call in calls),
-        uncounted=sum(call.prompt_tokens is None or call.completion_tokens is None for call in calls),
-        models=_count(named),
-    )
-
-
-def _printable(name: str) -> str:
-    """A server chose it: no control characters, and too short to carry a reply."""
-    return "".join(letter if letter.isprintable() else "?" for letter in name[:160])

@@ -1,8 +1,9 @@
 """Guard: asks a simulator every question of a plan, has each reply judged, and writes each item down at once."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from benchmark_core.chat import Completion
@@ -10,10 +11,11 @@ from benchmark_core.digest import digest
 from benchmark_core.errors import InputError, LedgerError, SimulatorError, SimulatorFailure, UserSimGuardError
 from benchmark_core.ports import Action, Ask, Reply, UserSimulator
 from benchmark_core.sql.fragments import overlaps
-from guard.ledger import Call, Header, Ledger, ScoredItem, latest
+from guard.ledger import Call, Header, ScoredItem, stream
+from guard.ledger_writer import Ledger
 from judge.verdict import Evidence, Judge, Judged, Unjudged, UnjudgedCause
 from suites.load import Suite
-from suites.questions import AmbReference, Kind, LocReference, Question, Stratum
+from suites.questions import AmbReference, Kind, LocReference, Question, QuestionKey, Stratum
 from suites.tasks import Oracle
 
 MAX_ATTEMPTS = 3  # of one item over all resumes: without a cap, retrying only failures would raise the rate
@@ -127,23 +129,47 @@ def _stratified(questions: Sequence[Question], limit: int) -> list[Question]:
     return turns[:limit]
 
 
-async def score(bench: Bench, work: Plan, ledger: Ledger, progress: Callable[[ScoredItem], None]) -> None:
-    """Score what the ledger does not hold yet, with a fixed set of workers.
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where one question stands: how often it was tried, and whether it is tried again."""
 
-    Failed and unjudged items of earlier attempts are tried again: `MAX_ATTEMPTS` times in all, or as often as needed
-    where only the endpoint failed.
+    attempts: int
+    settled: bool
+
+
+def standings(ledger: Path) -> dict[QuestionKey, Standing]:
+    """Where each question of a ledger stands; empty for a run that has just begun.
+
+    Failed and unjudged items are tried again: `MAX_ATTEMPTS` times in all, or as often as needed where only the
+    endpoint failed.
+    """
+    found = {}
+    for item in stream(ledger):
+        tried_enough = item.attempt >= MAX_ATTEMPTS and not _infrastructure(item)
+        found[item.key] = Standing(item.attempt, item.rating is not None or tried_enough)
+    return found
+
+
+def todo(work: Plan, done: Mapping[QuestionKey, Standing]) -> Iterator[tuple[Question, int]]:
+    """The questions still to be asked, each with the number of its next attempt."""
+    for question in work.questions:
+        standing = done.get(question.key, Standing(0, settled=False))
+        if not standing.settled:
+            yield question, standing.attempts + 1
+
+
+async def score(
+    bench: Bench, queue: Iterator[tuple[Question, int]], ledger: Ledger, progress: Callable[[ScoredItem], None]
+) -> None:
+    """Score what `todo` yields, with a fixed set of workers.
 
     Raises:
         EndpointLost: after `GIVE_UP_AFTER` infrastructure failures in a row.
     """
-    done = latest(ledger.items)
-    queue = iter([(q, _next_attempt(done.get(q.key))) for q in work.questions])
     health = _Health()
 
     async def worker() -> None:
         for question, attempt in queue:
-            if attempt is None:
-                continue
             item = await score_one(bench, question)
             item = replace(item, attempt=attempt)
             ledger.append(item)
@@ -156,14 +182,6 @@ async def score(bench: Bench, work: Plan, ledger: Ledger, progress: Callable[[Sc
                 group.create_task(worker())
     except* EndpointLost as lost:
         raise lost.exceptions[0] from None
-
-
-def _next_attempt(last: ScoredItem | None) -> int | None:
-    if last is None:
-        return 1
-    if last.rating is not None or (last.attempt >= MAX_ATTEMPTS and not _infrastructure(last)):
-        return None
-    return last.attempt + 1
 
 
 def _infrastructure(item: ScoredItem) -> bool:
@@ -259,6 +277,7 @@ def _calls(role: str, completions: tuple[Completion, ...]) -> tuple[Call, ...]:
             attempts=c.attempts,
             cached=c.cached,
             latency_s=c.latency_s,
+            cached_tokens=c.usage.cached_tokens,
         )
         for c in completions
     )

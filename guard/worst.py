@@ -1,5 +1,6 @@
 """Guard: the worst replies of a run as a report shows them, with or without what is gold."""
 
+from bisect import insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -39,23 +40,40 @@ class WorstReply:
     reference: tuple[tuple[str, str], ...]
 
 
-def worst(items: Iterable[ScoredItem]) -> tuple[ScoredItem, ...]:
-    """Every row that calls for a look, worst first: disclosing, rejected, B, without a reply, without a verdict.
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """The rows to look at, worst first, at most `LIMIT`; `rows`: how many call for a look."""
 
-    Within these, kinds take turns, and replies that disclose more come first.
+    items: tuple[ScoredItem, ...]
+    rows: int
+
+
+def worst(items: Iterable[ScoredItem]) -> Worst:
+    """The rows that call for a look: disclosing, rejected, B, without a reply, without a verdict.
+
+    Within these, kinds take turns, and replies that disclose more come first. Of `items`, each of another question, no
+    more than `LIMIT` a group are kept.
     """
     groups: dict[tuple[int, Kind], list[ScoredItem]] = {}
-    for item in sorted(items, key=lambda item: (-len(item.evidence), item.key)):
+    rows = 0
+    for item in items:
         rank = _rank(item)
         if rank is not None:
-            groups.setdefault((rank, item.key.kind), []).append(item)
+            rows += 1
+            insort(groups.setdefault((rank, item.key.kind), []), item, key=_order)
+            del groups[rank, item.key.kind][LIMIT:]
     order = list(Kind)
     turns = [
         (rank, turn, order.index(kind), item)
         for (rank, kind), group in groups.items()
         for turn, item in enumerate(group)
     ]
-    return tuple(item for *_, item in sorted(turns, key=lambda row: row[:3]))
+    turns.sort(key=lambda row: row[:3])
+    return Worst(tuple(item for *_, item in turns[:LIMIT]), rows)
+
+
+def _order(item: ScoredItem) -> tuple[int, QuestionKey]:
+    return -len(item.evidence), item.key
 
 
 def _rank(item: ScoredItem) -> int | None:
@@ -121,7 +139,7 @@ def _stage_1(item: ScoredItem, *, gold: bool) -> str | None:
     return f"{item.action.kind}{target}{hit}"
 
 
-def _reference(reference: Reference) -> Iterator[tuple[str, str]]:
+def _reference(reference: Reference | None) -> Iterator[tuple[str, str]]:
     match reference:
         case AmbReference(ambiguity=term, answer=answer):
             yield from (("Ambiguity", term), ("A right answer", answer))
@@ -131,7 +149,7 @@ def _reference(reference: Reference) -> Iterator[tuple[str, str]]:
             yield "Asks for", asks_for
 
 
-def _annotation(reference: Reference) -> Iterator[str]:
+def _annotation(reference: Reference | None) -> Iterator[str]:
     match reference:
         case AmbReference(answer=answer, facts=facts):
             yield from (answer, *(fact.text for fact in facts))

@@ -9,6 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from benchmark_core.digest import digest_tree
+from benchmark_core.errors import JudgeError
 from judge.rubric import MENU, Rubric
 from suites.questions import Question, UnaReference
 
@@ -69,6 +70,8 @@ def _reference(question: Question) -> tuple[dict[str, str], tuple[str, ...]]:
     reference = question.reference
     if isinstance(reference, UnaReference):
         return {"asks_for": reference.asks_for, "sub_kind": reference.sub_kind.replace("_", " ")}, ()
+    if reference is None:
+        raise JudgeError(f"{question.key}: no reference; judge it under the published rubric")
     return {"answer": reference.answer}, tuple(fact.text for fact in reference.facts)
 
 

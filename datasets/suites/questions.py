@@ -97,13 +97,17 @@ Reference = AmbReference | LocReference | UnaReference
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A labelled question as a system asks it. Simulators see `text` alone; label and reference are the judge's."""
+    """A labelled question as a system asks it. Simulators see `text` alone; label and reference are the judge's.
+
+    Attributes:
+        reference: None for official questions, which are published without one.
+    """
 
     key: QuestionKey
     database: str
     stratum: Stratum
     text: str
-    reference: Reference
+    reference: Reference | None
 
     @property
     def kind(self) -> Kind:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from chat_server import Answer, ChatServer, Entry, completion, error
+from ledgers import latest, read
 from suite_builder import small_suite
 
 from guard.certify import certify_run
-from guard.ledger import latest, read
 from guard.reasons import Code
 from guard.runs import RunFolder, Watch, run
 from guard.scoring import EndpointLost, Scope

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from chat_server import Answer, ChatServer, Received, completion
+from ledgers import latest, read
 from suite_builder import write_suite
 
-from guard.ledger import latest, read
 from suites.load import load
 
 KILLS = 20

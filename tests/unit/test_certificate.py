@@ -26,7 +26,7 @@ from benchmark_core.errors import CertificateError, InputError
 from guard import signing
 from guard.certificate import Demands, Issue, Recount, attempt_number, certified, code_digest, seal, verify
 from guard.document import document_digest, read, write
-from guard.ledger import Ledger
+from guard.ledger_writer import Ledger
 from guard.policy import DEFAULT
 from guard.reasons import Class
 from judge.rubric import Rating

@@ -2,10 +2,12 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 import pytest
@@ -18,13 +20,14 @@ from guard import document
 from guard.certificate import Issue, seal
 from guard.certification import decide
 from guard.excerpts import LONGEST, Piece, Role, excerpt, merge, occurrences, plain
-from guard.ledger import Call, Header, Ledger, ScoredItem
+from guard.ledger import Call, Header, ScoredItem, stream
+from guard.ledger_writer import Ledger
 from guard.policy import DEFAULT
 from guard.report import TEMPLATES, render, write_report
 from guard.runs import Counted, RunFolder
 from guard.scorecard import expected_keys, tally
 from guard.scoring import Scope, plan
-from guard.worst import LIMIT, worst
+from guard.worst import LIMIT, Worst, worst
 from judge.rubric import Rating
 from judge.verdict import Evidence, EvidenceKind, UnjudgedCause
 from suites.load import Suite
@@ -120,12 +123,26 @@ def counted(suite: Suite, items: tuple[ScoredItem, ...], scope: Scope = WHOLE, *
         started="2026-12-01T10:00:00+00:00",
     )
     header = replace(header, **changes)
-    return Counted(header, items, tally(items, header, expected_keys(work.questions)))
+    path = Path(mkdtemp(dir=FOLDER)) / "ledger.jsonl"
+    with Ledger.open(path, header, resume=False) as ledger:
+        for item in items:
+            ledger.append(item)
+    return Counted(header, path, tally(items, header, expected_keys(work.questions)))
 
 
 def sealed(run: Counted) -> dict[str, Any]:
     decision = decide(run.scorecard, run.header, None, DEFAULT)
     return seal(decision, run.scorecard, run.header, Issue(datetime(2026, 12, 1, 12, tzinfo=UTC), 1))
+
+
+FOLDER = ""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def folder() -> Iterator[None]:
+    global FOLDER
+    with TemporaryDirectory() as FOLDER:
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -207,8 +224,8 @@ def test_a_decision_on_other_counts_is_not_shown(open_suite: Suite) -> None:
 
 def test_a_run_of_another_suite_is_refused(open_suite: Suite) -> None:
     run = counted(open_suite, all_good(open_suite))
-    with pytest.raises(InputError, match="not in suite open"):
-        render(replace(open_suite, questions=open_suite.questions[1:]), run, None)
+    with pytest.raises(InputError, match="another suite than open"):
+        render(replace(open_suite, digest="sha256:other"), run, None)
 
 
 HOSTILE = {
@@ -420,7 +437,7 @@ def test_worst_first(open_suite: Suite) -> None:
     answered, other_kind = scored(una[0], rating=Rating.B), disclosing(una[1], "shop", "shop")
     fine = scored(amb[4])
     items = [failed, acceptable, little, fine, answered, much, other_kind]
-    assert worst(items) == (much, other_kind, little, answered, acceptable, failed)
+    assert worst(items) == Worst((much, other_kind, little, answered, acceptable, failed), 6)
     assert worst(items[::-1]) == worst(items)
 
 
@@ -435,7 +452,7 @@ def test_the_report_of_a_folder(suite: Suite, tmp_path: Path) -> None:
     run = counted(suite, all_good(suite))
     folder = RunFolder(tmp_path / "run")
     with Ledger.open(folder.ledger, run.header, resume=False) as ledger:
-        for item in run.items:
+        for item in stream(run.ledger):
             ledger.append(item)
     write_report(suite, folder)
     assert folder.report.read_text() == render(suite, run, None)

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from chat_server import Answer, ChatServer, completion
+from ledgers import last_attempts, read
 from suite_builder import seal, small_suite, write_suite
 
 from benchmark_core.errors import InputError, LedgerError, SimulatorFailure
 from benchmark_core.ports import Action, Ask, Reply
 from guard.certify import certify_run
-from guard.ledger import latest, read
 from guard.reasons import Code
 from guard.runs import Counted, RunFolder, Watch, run
 from guard.scorecard import expected_keys, tally
@@ -57,7 +57,7 @@ def test_replies_are_joined_by_key_whatever_their_order(suite: Suite, tmp_path: 
 
     with ChatServer(script) as server:
         go(suite, backbone(server), tmp_path / "r")
-    items = latest(read(tmp_path / "r" / "ledger.jsonl")[1])
+    items = last_attempts(tmp_path / "r" / "ledger.jsonl")
     assert {q.key: f"You ask: {q.text}" for q in suite.questions} == {key: i.reply for key, i in items.items()}
 
 
@@ -77,7 +77,7 @@ def test_one_rows_failure_costs_that_row_alone(suite: Suite, tmp_path: Path) -> 
 
     with ChatServer(script) as server:
         counted = go(suite, backbone(server), tmp_path / "r")
-    items = latest(counted.items)
+    items = last_attempts(counted.ledger)
     assert items[unlucky.key].failure is SimulatorFailure.EMPTY
     assert sum(item.rating is not None for item in items.values()) == len(suite.questions) - 1
 
@@ -95,7 +95,7 @@ def test_a_completion_that_was_of_no_use_is_in_the_books(suite: Suite, tmp_path:
 @pytest.mark.fault("G18")
 def test_missing_rows_stay_in_the_denominator(suite: Suite, tmp_path: Path) -> None:
     counted = go(suite, Choices(SimulatorChoice("oracle"), JudgeChoice()), tmp_path / "r")
-    fewer = [item for item in counted.items if item.key.style is not Style.VERBOSE]
+    fewer = [item for item in read(counted.ledger)[1] if item.key.style is not Style.VERBOSE]
     found = tally(fewer, counted.header, expected_keys(plan_of(suite, counted.header).questions))
     for score in found.kinds.values():
         assert (score.total.rows, score.missing, score.rate) == (12, 4, 8 / 12)
@@ -112,15 +112,15 @@ def test_resume_sends_the_failed_rows_and_no_other(suite: Suite, tmp_path: Path)
         return completion("" if asked in sick else "Sorry, I cannot say.")
 
     with ChatServer(script) as server:
-        first = go(suite, backbone(server), tmp_path / "r")
+        first = last_attempts(go(suite, backbone(server), tmp_path / "r").ledger)
         healthy = {text: n for text, n in calls.items() if text not in sick}
         assert set(healthy.values()) == {1}
         sick.clear()
         second = go(suite, backbone(server), tmp_path / "r", AGAIN)
-    assert sum(i.failure is not None for i in latest(first.items).values()) == 3
-    assert all(i.rating for i in latest(second.items).values())
+    assert sum(i.failure is not None for i in first.values()) == 3
+    assert all(i.rating for i in last_attempts(second.ledger).values())
     assert {text: calls[text] for text in healthy} == healthy, "no paid call is repeated"
-    assert [i.attempt for i in second.items].count(2) == 3
+    assert [i.attempt for i in read(second.ledger)[1]].count(2) == 3
     assert sum(score.retried for score in second.scorecard.kinds.values()) == 3
 
 
@@ -128,7 +128,7 @@ def test_what_keeps_failing_is_tried_a_limited_number_of_times(suite: Suite, tmp
     with ChatServer(lambda _: completion("")) as server:
         for watch in (QUIET, *[AGAIN] * 5):
             counted = go(suite, backbone(server), tmp_path / "r", watch)
-    assert {item.attempt for item in latest(counted.items).values()} == {MAX_ATTEMPTS}
+    assert {item.attempt for item in last_attempts(counted.ledger).values()} == {MAX_ATTEMPTS}
 
 
 def test_a_lost_endpoint_stops_the_run_and_is_tried_again_without_limit(suite: Suite, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_lost_endpoint_stops_the_run_and_is_tried_again_without_limit(suite: S
         assert server.paid <= (GIVE_UP_AFTER + 8) * (MAX_ATTEMPTS + 1)
         down = False
         counted = go(suite, backbone(server), tmp_path / "r", AGAIN)
-    assert all(item.rating for item in latest(counted.items).values())
+    assert all(item.rating for item in last_attempts(counted.ledger).values())
 
 
 @pytest.mark.fault("G33")
@@ -164,7 +164,7 @@ def test_a_missing_confidence_is_missing(suite: Suite, tmp_path: Path) -> None:
     with ChatServer(lambda _: completion('{"reason": "x", "rating": "A"}')) as server:
         choices = Choices(SimulatorChoice("oracle"), JudgeChoice(EndpointChoice("j", server.base_url)))
         counted = go(suite, choices, tmp_path / "r")
-    assert {item.confidence for item in counted.items} == {None}
+    assert {item.confidence for item in read(counted.ledger)[1]} == {None}
 
 
 class _Crashing:
@@ -210,7 +210,7 @@ def test_a_two_stage_simulator_has_a_confusion_matrix_and_target_accuracy(suite:
         Kind.UNA: (0, 0),
     }
     assert [score.total.accepted for score in kinds.values()] == [12, 0, 0]
-    assert {call.role for item in counted.items for call in item.calls} == {"simulator"}
+    assert {call.role for item in read(counted.ledger)[1] for call in item.calls} == {"simulator"}
     assert counted.scorecard.usage["simulator"].calls == 2 * 36
 
 
@@ -226,7 +226,7 @@ def test_a_limited_plan_is_stratified_and_the_same_again(suite: Suite) -> None:
 def test_excluded_tasks_are_kept_out_of_every_rate(suite: Suite, tmp_path: Path) -> None:
     scope = Scope(excluded_tasks=("mart_1",))
     counted = run(suite, Choices(SimulatorChoice("oracle"), JudgeChoice()), scope, RunFolder(tmp_path / "r"), QUIET)
-    assert {item.key.instance_id for item in counted.items} == {"mart_2"}
+    assert {item.key.instance_id for item in read(counted.ledger)[1]} == {"mart_2"}
     assert counted.header.excluded_tasks == ("mart_1",)
     assert not counted.header.partial
 
