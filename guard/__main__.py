@@ -1,5 +1,5 @@
 """Guard: `python -m guard` is the command line."""
 
-from guard.cli import main
+from guard.start import main
 
 main()

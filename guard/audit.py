@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from benchmark_core.errors import DatabaseError, QueryError, QueryTimeout
+from benchmark_core.errors import DatabaseError, InputError, QueryError, QueryTimeout
 from benchmark_core.postgres.query import fetch, rows_match, run_script
 from benchmark_core.postgres.server import Server
 from benchmark_core.postgres.templates import Clone, Template, Workspace, workspace
@@ -65,8 +65,11 @@ async def audit_gold(
         deadline_s: seconds for one script of a task.
 
     Raises:
+        InputError: the suite's databases are dumps, which are loaded, not built.
         DatabaseError: when the server fails. What a suite gets wrong is a finding, not an error.
     """
+    if dumps := [name for name, database in databases.items() if database.build_sql is None]:
+        raise InputError(f"{', '.join(dumps)}: official databases are dumps without a build script; not audited yet")
     findings = [finding for task in tasks for finding in annotation(task)]
     async with workspace(server) as space:
         runs = _Runs(space, asyncio.Semaphore(CONCURRENCY), deadline_s)
@@ -97,7 +100,7 @@ class _Runs:
     async def database(self, database: Database) -> tuple[Template | None, list[Finding]]:
         async with self.slots:
             try:
-                template = await self.space.template(database.build_sql)
+                template = await self.space.template(database.build_sql or "")
             except (QueryError, QueryTimeout) as error:
                 return None, [Finding(None, database.name, None, Code.BUILD_FAILED, str(error))]
             async with self.space.clone(template) as clone, clone.session() as session:

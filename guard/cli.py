@@ -4,33 +4,40 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from benchmark_core.chat import Decoding
 from benchmark_core.errors import (
     CertificateError,
     DatabaseError,
     InputError,
     LedgerError,
+    SimulatorError,
     UserSimGuardError,
 )
 from guard import __version__
+from guard.board_page import write_board
 from guard.certify import Papers, certify_run, verify_file
-from guard.cli_data import audit_app, data_app, db_app, local_model
+from guard.cli_compare import compare, show_board
+from guard.cli_data import audit_app, db_app, local_model
 from guard.cli_demo import demo, demo_llm
+from guard.cli_doctor import doctor
+from guard.cli_export import explain, export, schema
+from guard.cli_score import score
+from guard.cli_suites import data_app
 from guard.exit_codes import ExitCode
+from guard.ledger import Header, read_header
+from guard.options import JsonOption, RunArgument, SuiteOption
+from guard.purse import CostReached
 from guard.report import write_report
-from guard.runs import RunFolder, run
-from guard.scoring import EndpointLost, Scope
-from guard.show import console, out, show_decision, show_scorecard, watching
-from guard.wiring import Choices, EndpointChoice, JudgeChoice, SimulatorChoice
-from judge.rubric import Rubric
+from guard.runs import RunFolder
+from guard.scoring import EndpointLost
+from guard.show import console, out, show_decision
 from suites.errors import SuiteError
 from suites.load import OPEN, Suite, load
-from suites.questions import Kind
 
 app = typer.Typer(
     name="usersim-guard",
@@ -43,13 +50,16 @@ app.add_typer(audit_app, name="audit")
 app.add_typer(data_app, name="data")
 app.add_typer(db_app, name="db")
 app.command("local-model")(local_model)
+app.command()(doctor)
+app.command()(score)
+app.command()(compare)
+app.command()(export)
+app.command()(explain)
+app.command()(schema)
 app.command()(demo)
 app.command("demo-llm")(demo_llm)
 
-SuiteOption = Annotated[Path, typer.Option("--suite", help="Suite folder; the open suite by default.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 CalibrationOption = Annotated[Path | None, typer.Option(help="The judge's calibration: its error is folded in.")]
-RunArgument = Annotated[Path, typer.Argument(help="Run folder, as given to `score --out`.")]
 
 
 def _print_version(wanted: bool) -> None:
@@ -69,89 +79,6 @@ def _configure(
 
 
 @app.command()
-def score(  # noqa: PLR0913 - one parameter a flag
-    simulator: Annotated[str, typer.Option(help="baseline, function-driven, or a control: oracle, leaky, mute, …")],
-    out_folder: Annotated[Path, typer.Option("--out", help="Run folder to create, or to resume.")],
-    model: Annotated[str | None, typer.Option(help="Model behind the simulator (the backbone).")] = None,
-    base_url: Annotated[str, typer.Option(help="Its OpenAI-compatible endpoint.", envvar="OPENAI_BASE_URL")] = "",
-    api_key_env: Annotated[str, typer.Option(help="Environment variable that holds its key.")] = "OPENAI_API_KEY",
-    revision: Annotated[str | None, typer.Option(help="Revision of the model, for its identity.")] = None,
-    temperature: Annotated[float, typer.Option(min=0.0)] = 0.0,
-    top_p: Annotated[float, typer.Option(min=0.0, max=1.0)] = 1.0,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Budget of one reply, hidden reasoning included.")] = 1024,
-    reasoning_effort: Annotated[str, typer.Option(help="Sent as it is; `none` sends no such field.")] = "medium",
-    judge: Annotated[str, typer.Option(help="rule (no model) or llm.")] = "rule",
-    judge_model: Annotated[str | None, typer.Option(help="Model of the LLM judge.")] = None,
-    judge_base_url: Annotated[str, typer.Option(help="Its endpoint.", envvar="USERSIM_GUARD_JUDGE_BASE_URL")] = "",
-    judge_api_key_env: Annotated[str, typer.Option(help="Variable with its key.")] = "OPENAI_API_KEY",
-    rubric: Annotated[Rubric, typer.Option(help="Rubric of the LLM judge.")] = Rubric.REFERENCE,
-    suite: SuiteOption = OPEN,
-    kinds: Annotated[list[Kind] | None, typer.Option(help="Only these kinds (repeat); the run is partial.")] = None,
-    tasks: Annotated[list[str] | None, typer.Option(help="Only these tasks (repeat); the run is partial.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="A stratified sample; the run is partial.")] = None,
-    audit: Annotated[Path | None, typer.Option(help="Report of `audit gold`: ungradable tasks are kept out.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, max=512)] = 8,
-    deadline: Annotated[float, typer.Option(min=1, help="Seconds for one completion, retries included.")] = 120.0,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Ask a simulator the labelled questions, have each reply rated, and print its scorecard."""
-    effort = None if reasoning_effort == "none" else reasoning_effort
-    decoding = Decoding(temperature, top_p, max_tokens, effort)
-    choices = Choices(
-        SimulatorChoice(simulator, _endpoint(model, base_url, api_key_env, deadline), revision, decoding),
-        JudgeChoice(_judge_endpoint(judge, judge_model, judge_base_url, judge_api_key_env, deadline), rubric),
-        concurrency,
-    )
-    folder, loaded = RunFolder(out_folder), load(suite)
-    scope = Scope(tuple(kinds or Kind), tuple(tasks or ()), limit, excluded_by(audit, loaded))
-    with watching(resume=resume) as watch:
-        counted = run(loaded, choices, scope, folder, watch)
-    raise typer.Exit(show_scorecard(counted, folder, as_json=as_json))
-
-
-def _endpoint(model: str | None, base_url: str, key_env: str, deadline: float) -> EndpointChoice | None:
-    if model is None:
-        return None
-    return EndpointChoice(model, base_url or "https://api.openai.com/v1", key_env, deadline)
-
-
-def _judge_endpoint(
-    judge: str, model: str | None, base_url: str, key_env: str, deadline: float
-) -> EndpointChoice | None:
-    if judge == "rule":
-        if model is not None:
-            raise InputError("--judge-model is given, but the judge is the rule judge; say --judge llm")
-        return None
-    if judge != "llm":
-        raise InputError(f"--judge {judge}: expected rule or llm")
-    endpoint = _endpoint(model, base_url, key_env, deadline)
-    if endpoint is None:
-        raise InputError("--judge llm needs --judge-model, and --judge-base-url for anything but api.openai.com")
-    return endpoint
-
-
-def excluded_by(audit: Path | None, suite: Suite) -> tuple[str, ...]:
-    """The ungradable tasks that an audit report of this very suite names.
-
-    Raises:
-        InputError: it is no audit report, or one of another suite.
-    """
-    if audit is None:
-        return ()
-    try:
-        found = json.loads(audit.read_text(encoding="utf-8"))
-        of_suite, tasks = found["suite"], found["ungradable"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"--audit {audit}: expected the JSON of `audit gold --out` ({error})") from None
-    if of_suite != suite.digest:
-        raise InputError(f"--audit {audit}: is of another suite; run `audit gold --out` on this one")
-    if not isinstance(tasks, list) or not set(map(str, tasks)) <= suite.oracles.keys():
-        raise InputError(f"--audit {audit}: field 'ungradable': expected a list of the suite's instance ids")
-    return tuple(tasks)
-
-
-@app.command()
 def certify(
     run_folder: RunArgument,
     suite: SuiteOption = OPEN,
@@ -168,30 +95,70 @@ def certify(
 
 
 @app.command()
-def verify(
+def verify(  # noqa: PLR0913 - one parameter a flag
     certificate: Annotated[Path, typer.Argument(help="certificate.json of a run.")],
     ledger: Annotated[Path | None, typer.Option(help="Count and decide again from this ledger.jsonl.")] = None,
     suite: SuiteOption = OPEN,
     calibration: CalibrationOption = None,
     public_key: Annotated[Path | None, typer.Option(help="Trust this issuer alone (Ed25519, PEM).")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Check a certificate or refusal: digest, signature, expiry, and with --ledger every count and the decision."""
     of_run = (load(suite), ledger) if ledger else None
     found = verify_file(certificate, Papers(calibration, public_key=public_key), of_run)
+    if as_json:
+        kept = {"kind", "decision", "certificate_class", "issuer", "attempt", "expires", "digests"}
+        out.print_json(json.dumps({"holds": True, **found.model_dump(mode="json", include=kept)}))
+        return
     out.print(f"{found.kind} holds: {found.decision}, class {found.certificate_class}", markup=False, highlight=False)
     out.print(f"issuer {found.issuer}, attempt {found.attempt}, expires {found.expires}", markup=False, highlight=False)
 
 
 @app.command()
 def report(
-    run_folder: RunArgument,
-    suite: SuiteOption = OPEN,
+    runs: Annotated[list[Path], typer.Argument(help="Run folders; several make one table in the paper's layout.")],
+    suites: Annotated[
+        list[Path] | None, typer.Option("--suite", help="Their suite folders (repeat); the open suite by default.")
+    ] = None,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", help="Where the table of several runs goes; board.html by default.")
+    ] = None,
     private: Annotated[bool, typer.Option("--private", help="With oracle text of suites that are not open.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Write the run's report.html (self-contained)."""
-    folder = RunFolder(run_folder)
-    write_report(load(suite), folder, public=not private)
-    out.print(str(folder.report), markup=False, highlight=False, soft_wrap=True)
+    """Write a run's report.html, or one page that shows several runs side by side (self-contained)."""
+    loaded = {found.digest: found for found in map(load, suites or [OPEN])}
+    if len(runs) == 1 and out_file is None:
+        folder = RunFolder(runs[0])
+        counted = write_report(suite_of(loaded, read_header(folder.ledger)), folder, public=not private)
+        if as_json:
+            out.print_json(json.dumps(counted.scorecard.to_json()))
+            return
+        written = folder.report
+    else:
+        if private:
+            raise InputError("--private: a page of several runs shows no text of rows; leave it out")
+        written = out_file or Path("board.html")
+        board = write_board(lambda header: suite_of(loaded, header), [RunFolder(run) for run in runs], written)
+        if as_json:
+            out.print_json(json.dumps(board.to_json()))
+            return
+        show_board(board)
+    out.print(str(written), markup=False, highlight=False, soft_wrap=True)
+
+
+def suite_of(loaded: Mapping[str, Suite], header: Header) -> Suite:
+    """The suite of a run.
+
+    Raises:
+        InputError: it was not given.
+    """
+    wanted = header.identities.get("suite", {})
+    found = loaded.get(wanted.get("digest"))
+    if found is None:
+        named = f"{wanted.get('name')} {wanted.get('version')}, {wanted.get('digest')}"
+        raise InputError(f"a run is of the suite {named}; give its folder with --suite")
+    return found
 
 
 def main() -> None:
@@ -203,7 +170,9 @@ def main() -> None:
         _die(error, ExitCode.BAD_INPUT)
     except CertificateError as error:
         _die(error, ExitCode.NOT_VERIFIED)
-    except (DatabaseError, EndpointLost) as error:
+    except CostReached as error:
+        _die(error, ExitCode.INCOMPLETE)
+    except (DatabaseError, EndpointLost, SimulatorError) as error:
         _die(error, ExitCode.INFRASTRUCTURE)
     except UserSimGuardError as error:
         _die(error, ExitCode.UNEXPECTED)

@@ -1,8 +1,9 @@
-"""Guard: the command line for suites, the gold audit, the PostgreSQL server and the tiny local model."""
+"""Guard: the command line for the gold audit, the PostgreSQL server and the tiny local model."""
 
 import asyncio
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -10,22 +11,26 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from benchmark_core.errors import InputError
 from benchmark_core.postgres import server as servers
 from benchmark_core.postgres.server import Server
 from guard.audit import AuditReport, audit_gold
 from guard.exit_codes import ExitCode
+from guard.options import JsonOption, SuiteOption
 from guard.runs import write_atomically
 from guard.show import PLAIN, console, out
 from suites.load import OPEN, Suite, load
-from suites.manifest import count, read_manifest, write_manifest
 
 audit_app = typer.Typer(help="Check that the reference solutions are right.", no_args_is_help=True)
-data_app = typer.Typer(help="Check and seal suites.", no_args_is_help=True)
 db_app = typer.Typer(help="The embedded, throw-away PostgreSQL.", no_args_is_help=True)
 
-SuiteOption = Annotated[Path, typer.Option("--suite", help="Suite folder; the open suite by default.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 DSN_VARIABLE = "USERSIM_GUARD_DSN"
+
+
+NO_SCRIPTS = (
+    "the gold audit builds databases from their scripts, and official databases are published as dumps without one; "
+    "it works with the open suite and with suites of its format"
+)
 
 
 def state_dir() -> Path:
@@ -53,6 +58,8 @@ def gold(
 ) -> None:
     """Build every database, run every reference in order, list what does not hold."""
     loaded = load(suite)
+    if loaded.official:
+        raise InputError(f"--suite {suite}: {NO_SCRIPTS}")
     report = audit(loaded, get_server())
     text = json.dumps({"suite": loaded.digest, **report.to_json()}, indent=1)
     if out_file is not None:
@@ -87,54 +94,41 @@ def show_audit(report: AuditReport) -> None:
     out.print(table)
 
 
-@data_app.command()
-def check(suite: SuiteOption = OPEN, as_json: JsonOption = False) -> None:
-    """Read a suite as the tool does and count what is there."""
-    loaded = load(suite)
-    found = {
-        "name": loaded.name,
-        "version": loaded.version,
-        "licence": loaded.licence,
-        "digest": loaded.digest,
-        **count(loaded.tasks, loaded.questions),
-    }
-    if as_json:
-        out.print_json(json.dumps(found))
-        return
-    for name, value in found.items():
-        out.print(f"{name}: {value}", markup=False, highlight=False)
-
-
-@data_app.command()
-def seal(suite: Annotated[Path, typer.Option("--suite", help="Suite folder.")]) -> None:
-    """Rewrite manifest.toml (digests and counts) after a deliberate change of a suite."""
-    loaded = load(suite, verify_manifest=False)
-    write_manifest(suite, read_manifest(suite), loaded.tasks, loaded.questions)
-    out.print(f"sealed: {load(suite).digest}", highlight=False)
-
-
 @db_app.command()
-def start() -> None:
+def start(as_json: JsonOption = False) -> None:
     """Start the embedded server, or attach to it."""
     server = get_server()
     how = "started" if server.started else "running"
-    out.print(f"PostgreSQL {server.version // 10000}.{server.version % 10000} {how}", highlight=False)
+    _say_server(f"{_name(server)} {how}", {"state": how, "version": server.version}, as_json=as_json)
 
 
 @db_app.command()
-def stop() -> None:
+def stop(as_json: JsonOption = False) -> None:
     """Stop the embedded server and remove its data."""
-    out.print("stopped" if servers.stop(state_dir()) else "was not running", highlight=False)
+    state = "stopped" if servers.stop(state_dir()) else "was not running"
+    _say_server(state, {"state": state}, as_json=as_json)
 
 
 @db_app.command()
-def status() -> None:
+def status(as_json: JsonOption = False) -> None:
     """Whether the embedded server runs."""
     server = servers.status(state_dir())
     if server is None:
-        out.print("not running", highlight=False)
+        _say_server("not running", {"state": "not running"}, as_json=as_json)
         raise typer.Exit(ExitCode.INFRASTRUCTURE)
-    out.print(f"PostgreSQL {server.version // 10000}.{server.version % 10000}, pid {server.pid}", highlight=False)
+    found: dict[str, str | int | None] = {"state": "running", "version": server.version, "pid": server.pid}
+    _say_server(f"{_name(server)}, pid {server.pid}", found, as_json=as_json)
+
+
+def _name(server: Server) -> str:
+    return f"PostgreSQL {server.version // 10000}.{server.version % 10000}"
+
+
+def _say_server(words: str, found: Mapping[str, str | int | None], *, as_json: bool) -> None:
+    if as_json:
+        out.print_json(json.dumps(found))
+    else:
+        out.print(words, highlight=False)
 
 
 def local_model(

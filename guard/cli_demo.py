@@ -9,6 +9,7 @@ from rich.table import Table
 
 from benchmark_core.chat import Decoding
 from guard.certify import certify_run
+from guard.choices import Choices, EndpointChoice, JudgeChoice, SimulatorChoice
 from guard.cli_data import audit, get_server, show_audit
 from guard.demo import Controls, JudgeErrors, false_alarms, missed_faults, score_controls
 from guard.exit_codes import ExitCode
@@ -16,7 +17,6 @@ from guard.report import write_report
 from guard.runs import RunFolder, run
 from guard.scoring import Scope
 from guard.show import PLAIN, bounds, console, judge_line, out, percent, show_decision, show_scorecard, watching
-from guard.wiring import Choices, EndpointChoice, JudgeChoice, SimulatorChoice
 from suites.load import OPEN, load
 from suites.questions import Kind
 

@@ -5,13 +5,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from guard.choices import DOSES, Choices, JudgeChoice, SimulatorChoice
 from guard.faults import read_faults, read_paraphrases
 from guard.policy import DEFAULT
 from guard.runs import Counted, RunFolder, Watch, run
 from guard.scorecard import KindScore
 from guard.scoring import Scope
 from guard.statistics import Verdict, against_floor
-from guard.wiring import DOSES, Choices, JudgeChoice, SimulatorChoice
 from judge.rubric import accepted
 from judge.rule_judge import RuleJudge
 from simulators.controls import Fault

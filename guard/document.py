@@ -35,6 +35,12 @@ Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Time = Annotated[str, AfterValidator(_aware)]
 
 
+def _all_kinds(value: dict[Kind, Any]) -> dict[Kind, Any]:
+    if set(value) != set(Kind):
+        raise ValueError(f"expected {', '.join(Kind)}")
+    return value
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -101,7 +107,7 @@ class Document(_Part):
     kind: Literal["certificate", "refusal"]
     decision: Verdict
     reasons: list[ReasonPart]
-    kinds: dict[Kind, KindPart]
+    kinds: Annotated[dict[Kind, KindPart], AfterValidator(_all_kinds)]
     digests: dict[str, Digest | None]
     identities: dict[str, Any]
     judge_class: str

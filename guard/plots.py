@@ -74,15 +74,15 @@ def lowest(shares: Sequence[float]) -> float:
 def rates(points: Sequence[RatePoint], label: str) -> str:
     """Point, intervals and floor of each kind, one row a kind. `label` describes the plot to who cannot see it."""
     row, width = 52, 400
-    with _figure(width, len(points) * row + 44) as figure:
-        axes = _axes(figure, left=72, bottom=40)
+    with new_figure(width, len(points) * row + 44) as figure:
+        axes = new_axes(figure, left=72, bottom=40)
         start = lowest([min(p.gate.lower, p.plain.lower, p.floor) for p in points if p.estimate is not None])
-        _share_axis(axes, start, "accepted, of all questions of the kind")
+        draw_share_axis(axes, start, "accepted, of all questions of the kind")
         axes.set_ylim(len(points) - 0.5, -0.5)
         for y, point in enumerate(points):
             _rate_row(axes, y, point, start)
         axes.set_yticks([])
-        return _svg(figure, "rates", label)
+        return as_svg(figure, "rates", label)
 
 
 def _rate_row(axes: "Axes", y: int, point: RatePoint, start: float) -> None:
@@ -95,7 +95,7 @@ def _rate_row(axes: "Axes", y: int, point: RatePoint, start: float) -> None:
         return
     axes.plot([point.gate.lower, point.gate.upper], [y, y], color=point.colour, lw=8, solid_capstyle="butt", zorder=3)
     axes.plot([point.plain.lower, point.plain.upper], [y + 0.22] * 2, color=MUTED, lw=2, zorder=3)
-    _marker(axes, min(max(point.estimate, start), 1.0), y, point.colour, size=11)
+    draw_marker(axes, min(max(point.estimate, start), 1.0), y, point.colour, size=11)
     diamond = {"marker": "D", "ms": 7, "mfc": SURFACE, "mec": INK, "mew": 1.4}
     axes.plot([point.published], [y + 0.22], ls="none", zorder=6, clip_on=False, **diamond)  # type: ignore[arg-type]
 
@@ -108,18 +108,18 @@ def slices(name: str, groups: Sequence[Sequence[SlicePoint]], floor: float, star
     """
     places = [(point, y) for at, group in enumerate(groups) for y, point in enumerate(group, _before(groups, at))]
     rows = _before(groups, len(groups)) - 1
-    with _figure(330, 20 * rows + 48) as figure:
+    with new_figure(330, 20 * rows + 48) as figure:
         longest = max((len(point.name) for point, _ in places), default=0)
-        axes = _axes(figure, left=min(150, 16 + 7 * longest), bottom=34)
-        _share_axis(axes, start, None)
+        axes = new_axes(figure, left=min(150, 16 + 7 * longest), bottom=34)
+        draw_share_axis(axes, start, None)
         axes.set_ylim(rows - 0.5, -0.7)
         axes.axvline(floor, color=INK, lw=1.4, zorder=2)
         for point, y in places:
             bounds = [max(point.interval.lower, start), point.interval.upper]
             axes.plot(bounds, [y, y], color=point.colour, lw=3, alpha=0.75, solid_capstyle="butt", zorder=3)
-            _marker(axes, max(point.rate, start), y, point.colour, size=8)
-        _row_labels(axes, [point.name for point, _ in places], at=[y for _, y in places], size=11)
-        return _svg(figure, name, label)
+            draw_marker(axes, max(point.rate, start), y, point.colour, size=8)
+        label_rows(axes, [point.name for point, _ in places], at=[y for _, y in places], size=11)
+        return as_svg(figure, name, label)
 
 
 def _before(groups: Sequence[Sequence[SlicePoint]], at: int) -> int:
@@ -130,17 +130,17 @@ def _before(groups: Sequence[Sequence[SlicePoint]], at: int) -> int:
 def confusion(counts: Mapping[Kind, Mapping[str, int]], columns: Sequence[str], label: str) -> str:
     """Heat map: a row for each label, a column for each choice; the shade is the share of the row."""
     width, height = 96 + 92 * len(columns), 64 * len(counts) + 52
-    with _figure(width, height) as figure:
+    with new_figure(width, height) as figure:
         axes = figure.add_axes((64 / width, 12 / height, 1 - (64 + 10) / width, 1 - 52 / height), frameon=False)
         axes.set_xlim(-0.5, len(columns) - 0.5)
         axes.set_ylim(len(counts) - 0.5, -0.5)
         for y, (name, row) in enumerate(counts.items()):
             for x, column in enumerate(columns):
                 _heat_cell(axes, (x, y), row.get(column, 0), sum(row.values()), right=name == column)
-        _row_labels(axes, list(counts), weight="bold", size=13)
+        label_rows(axes, list(counts), weight="bold", size=13)
         axes.set_xticks(range(len(columns)), [plain(name) for name in columns], size=13, color=INK, parse_math=False)
         axes.tick_params(top=False, labeltop=True, bottom=False, labelbottom=False, left=False)
-        return _svg(figure, "confusion", label)
+        return as_svg(figure, "confusion", label)
 
 
 def _heat_cell(axes: "Axes", at: tuple[int, int], count: int, whole: int, *, right: bool) -> None:
@@ -156,7 +156,7 @@ def _heat_cell(axes: "Axes", at: tuple[int, int], count: int, whole: int, *, rig
 
 
 @contextmanager
-def _figure(width: int, height: int) -> "Iterator[Figure]":
+def new_figure(width: int, height: int) -> "Iterator[Figure]":
     """An empty figure of a size in CSS pixels, under matplotlib's own defaults whatever a user's matplotlibrc says."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -167,7 +167,8 @@ def _figure(width: int, height: int) -> "Iterator[Figure]":
         yield Figure(figsize=(width / _PT, height / _PT), dpi=_PT, facecolor="none")
 
 
-def _axes(figure: "Figure", *, left: int, bottom: int) -> "Axes":
+def new_axes(figure: "Figure", *, left: int, bottom: int) -> "Axes":
+    """Axes without a frame; `left` and `bottom` are margins in CSS pixels."""
     width, height = (float(size) * _PT for size in figure.get_size_inches())
     box = (left / width, bottom / height, 1 - (left + 2 * _MARGIN) / width, 1 - (bottom + 4) / height)
     axes = figure.add_axes(box, frameon=False)
@@ -175,7 +176,8 @@ def _axes(figure: "Figure", *, left: int, bottom: int) -> "Axes":
     return axes
 
 
-def _share_axis(axes: "Axes", start: float, title: str | None) -> None:
+def draw_share_axis(axes: "Axes", start: float, title: str | None) -> None:
+    """A horizontal axis of shares, from `start` to 1."""
     tenths = range(round(start * 10), 11, 1 if start >= 0.4 else 2)
     axes.set_xlim(start, 1)
     axes.set_xticks([t / 10 for t in tenths], [f"{10 * t} %" for t in tenths], size=11, color=MUTED)
@@ -185,14 +187,16 @@ def _share_axis(axes: "Axes", start: float, title: str | None) -> None:
         axes.set_xlabel(title, size=11, color=MUTED)
 
 
-def _row_labels(
+def label_rows(
     axes: "Axes", names: Sequence[str], *, size: int, at: Sequence[int] = (), weight: str = "normal"
 ) -> None:
+    """Names beside the rows; never read as formulas."""
     labels = [plain(name) for name in names]
     axes.set_yticks(list(at or range(len(names))), labels, size=size, weight=weight, color=INK, parse_math=False)
 
 
-def _marker(axes: "Axes", x: float, y: float, colour: str, *, size: int) -> None:
+def draw_marker(axes: "Axes", x: float, y: float, colour: str, *, size: int) -> None:
+    """A dot with a rim in the colour of the page."""
     axes.plot([x], [y], "o", ms=size, mfc=colour, mec=SURFACE, mew=1.6, zorder=5, clip_on=False)
 
 
@@ -200,7 +204,7 @@ def _text(axes: "Axes", x: float, y: float, says: str, **style: object) -> None:
     axes.text(x, y, says, parse_math=False, **style)  # type: ignore[arg-type]
 
 
-def _svg(figure: "Figure", name: str, label: str) -> str:
+def as_svg(figure: "Figure", name: str, label: str) -> str:
     """The drawing as an `<svg>` element: unique ids, colours from the page, no metadata, no style sheet of its own."""
     buffer = io.StringIO()
     with warnings.catch_warnings():

@@ -88,6 +88,58 @@ CLASS_SAYS: Mapping[ClassCode, str] = {
     ClassCode.NOT_OFFICIAL_OR_FULL_OPEN: "the suite is neither the official nor the open one",
 }
 
+_NO_REPLY = "A row without a reply counts as not accepted, and such rows pushed this kind down. "
+
+MEANS: Mapping[Code, str] = {
+    Code.PARTIAL_RUN: "The run covers less than the suite's core questions. A chosen part can flatter, so it never "
+    "certifies.",
+    Code.INCOMPLETE_RUN: "Some planned questions have no line in the ledger. They count as open, at their worst.",
+    Code.UNJUDGED_SHARE: "The judge gave no verdict on too many rows. They count at their worst, and beyond this share "
+    "the run says more about the judge than about the simulator.",
+    Code.TOO_FEW_CLUSTERS: "The questions of one task are not independent, so tasks are what is sampled. With so few "
+    "of them no interval can be trusted.",
+    Code.JUDGE_UNINFORMATIVE: "By its calibration the judge can hardly be told from guessing on this kind: its "
+    "sensitivity and specificity together are too low to correct for its errors.",
+    Code.JUDGE_KAPPA_LOW: "By its calibration the judge may agree too little with people on this kind, beyond what "
+    "chance would give.",
+    Code.INTERVAL_OUTSIDE_UNIT: "Corrected for the judge's errors, the share and its whole interval lie outside 0 to "
+    "100 %. These rows cannot come from where the judge was calibrated; clipping the share would hide that.",
+    Code.BELOW_FLOOR: "Even the upper end of the interval lies below the floor: the simulator fails for certain.",
+    Code.NOT_DECIDED_INTERVAL: "The interval holds the floor: the data cannot tell whether the simulator reaches it. "
+    "That is no mild fail and no near pass.",
+    Code.FAILS_BY_DISCLOSURE: "The kind fails, and in most of its failing rows the reply disclosed something: a name "
+    "of the schema, a piece or a constant of the reference SQL, code, or what only the benchmark knows.",
+    Code.SIMULATOR_UNAVAILABLE: _NO_REPLY + "The endpoint refused or broke the connection, or answered 5xx.",
+    Code.SIMULATOR_RATE_LIMITED: _NO_REPLY + "The endpoint answered 429, also after waiting.",
+    Code.SIMULATOR_TIMEOUT: _NO_REPLY + "The deadline of a request passed, retries included.",
+    Code.SIMULATOR_REJECTED: _NO_REPLY + "The endpoint answered 4xx.",
+    Code.SIMULATOR_TRUNCATED: _NO_REPLY + "The completion reached its token limit, also with a larger one.",
+    Code.SIMULATOR_EMPTY: _NO_REPLY + "The completion ended without any text.",
+    Code.SIMULATOR_REFUSED: _NO_REPLY + "The provider used its own refusal field, which no user would.",
+    Code.SIMULATOR_FILTERED: _NO_REPLY + "The provider's content filter stopped the completion.",
+    Code.SIMULATOR_MALFORMED: _NO_REPLY + "The endpoint answered 200 with what is no chat completion.",
+    Code.SIMULATOR_PROTOCOL_ERROR: _NO_REPLY + "The first stage named no valid action, also after a reminder.",
+    Code.SIMULATOR_ACTION_AS_REPLY: _NO_REPLY + "The reply was an action, not words to the person who asked.",
+    Code.SIMULATOR_CRASHED: _NO_REPLY + "The simulator raised an exception of its own.",
+}
+"""What each code says, for people who meet it for the first time."""
+
+CLASS_MEND: Mapping[ClassCode, str] = {
+    ClassCode.CONTROL: "score a simulator: a control is scored to check the measure",
+    ClassCode.RULE_JUDGE: "score with --judge llm and a judge that is calibrated",
+    ClassCode.UNCALIBRATED_JUDGE: "measure the judge against people on held-out rows, and certify with --calibration",
+    ClassCode.SMALL_SUITE: "score on a suite of full size",
+    ClassCode.EXCLUDED_TASKS: "mend the tasks that the gold audit found ungradable, and score all of them",
+    ClassCode.NOT_OFFICIAL_OR_FULL_OPEN: "score on the official or the open suite: your own stays provisional",
+}
+"""What would lift a certificate to class `full`, as far as this reason goes."""
+
+CLASS_MEANS: Mapping[Class, str] = {
+    Class.FULL: "Certified with a calibrated judge on a suite of full size.",
+    Class.PROVISIONAL: "Certified, but with less behind it than class full needs: its reasons are in its first lines.",
+    Class.REFUSED: "No certificate: the simulator fails, or the data cannot tell. The document is sealed all the same.",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:

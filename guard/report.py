@@ -21,7 +21,7 @@ from guard.runs import Counted, RunFolder, count, write_atomically
 from guard.scorecard import KindScore, Slice
 from guard.show import bounds, judge_line, percent
 from guard.statistics import UNKNOWN, Interval, Verdict, against_floor
-from guard.worst import shown, worst
+from guard.worst import Showing, worst
 from judge.rubric import MENU
 from judge.verdict import EvidenceKind
 from suites.load import Suite
@@ -67,14 +67,16 @@ class KindView:
         return self.score.rate is not None and self.score.rate >= self.floor
 
 
-def write_report(suite: Suite, folder: RunFolder, *, public: bool = True) -> None:
+def write_report(suite: Suite, folder: RunFolder, *, public: bool = True) -> Counted:
     """Count the run in a folder and write its `report.html`, with the decision that lies there.
 
     Raises:
         InputError, LedgerError, CertificateError: the run is of another suite, or a file is damaged.
     """
     decision = document.read(folder.certificate) if folder.certificate.exists() else None
-    write_atomically(folder.report, render(suite, count(suite, folder), decision, public=public))
+    counted = count(suite, folder)
+    write_atomically(folder.report, render(suite, counted, decision, public=public))
+    return counted
 
 
 def render(suite: Suite, counted: Counted, decision: Mapping[str, Any] | None, *, public: bool = True) -> str:
@@ -90,11 +92,11 @@ def render(suite: Suite, counted: Counted, decision: Mapping[str, Any] | None, *
     """
     if counted.header.identities["suite"]["digest"] != suite.digest:
         raise InputError(f"the run is of another suite than {suite.name}, or of another version; give its own --suite")
-    sealed, broken = _sealed(decision, counted)
-    kinds = {kind: _view(kind, score, sealed) for kind, score in counted.scorecard.kinds.items()}
-    gold = suite.name == OPEN_SUITE or not public
+    sealed, broken = sealed_for(decision, counted)
+    kinds = {kind: view(kind, score, sealed) for kind, score in counted.scorecard.kinds.items()}
+    gold = is_open(suite) or not public
     looked_at = worst(final(counted.ledger))
-    template = _environment().get_template("report.html.j2")
+    template = environment().get_template("report.html.j2")
     return template.render(
         counted=counted,
         judge_line=judge_line(counted),
@@ -106,13 +108,18 @@ def render(suite: Suite, counted: Counted, decision: Mapping[str, Any] | None, *
         choices=_choices(counted),
         plots=_plots(kinds, _choices(counted)),
         looked_at=looked_at.rows,
-        worst=shown(looked_at.items, suite, gold=gold),
+        worst=Showing(suite, gold=gold).rows(looked_at.items),
         gold=gold,
-        own_suite=suite.name == OPEN_SUITE,
+        own_suite=is_open(suite),
     )
 
 
-def _sealed(decision: Mapping[str, Any] | None, counted: Counted) -> tuple[Document | None, str | None]:
+def is_open(suite: Suite) -> bool:
+    """Whether the suite's texts may be shown to everybody; those of official data never."""
+    return suite.name == OPEN_SUITE and not suite.official
+
+
+def sealed_for(decision: Mapping[str, Any] | None, counted: Counted) -> tuple[Document | None, str | None]:
     """The decision if it holds for these counts, else what is wrong with it. Whether it has expired is not asked."""
     if decision is None:
         return None, None
@@ -124,7 +131,8 @@ def _sealed(decision: Mapping[str, Any] | None, counted: Counted) -> tuple[Docum
         return None, str(error)
 
 
-def _view(kind: Kind, score: KindScore, sealed: Document | None) -> KindView:
+def view(kind: Kind, score: KindScore, sealed: Document | None) -> KindView:
+    """A kind with the numbers of its decision, or without one of the scorecard."""
     if sealed is None:
         n_eff = score.gate.estimate.n_eff if score.gate.estimate else None
         return KindView(score, DEFAULT.floors[kind], score.gate.interval, None, n_eff, None)
@@ -172,15 +180,16 @@ def _slice_point(cut: Slice, floor: float) -> SlicePoint:
     return SlicePoint(cut.total.name, cut.total.accepted / cut.total.rows, cut.interval, _COLOURS[verdict])
 
 
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """The templates, with their filters: every text is escaped."""
+    made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    made.filters |= {
         "percent": lambda share: _unbroken(percent(share)),
         "bounds": lambda interval: "not known" if interval == UNKNOWN else _unbroken(bounds(interval)),
         "number": lambda count: f"{count:,}",
@@ -190,8 +199,8 @@ def _environment() -> Environment:
         "flat": lambda identity: tuple(_flat(identity)),
         "words": lambda code: code.replace("_", " "),
     }
-    environment.globals |= {"version": __version__, "menu": MENU, "evidence_kinds": tuple(EvidenceKind)}
-    return environment
+    made.globals |= {"version": __version__, "menu": MENU, "evidence_kinds": tuple(EvidenceKind)}
+    return made
 
 
 def _unbroken(figures: str) -> str:

@@ -4,19 +4,15 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from benchmark_core.chat import Completion
 from benchmark_core.digest import digest
-from benchmark_core.errors import InputError, LedgerError, SimulatorError, SimulatorFailure, UserSimGuardError
-from benchmark_core.ports import Action, Ask, Reply, UserSimulator
-from benchmark_core.sql.fragments import overlaps
-from guard.ledger import Call, Header, ScoredItem, stream
+from benchmark_core.errors import InputError, LedgerError, UserSimGuardError
+from guard.asking import Bench, score_one
+from guard.ledger import Header, ScoredItem, stream
 from guard.ledger_writer import Ledger
-from judge.verdict import Evidence, Judge, Judged, Unjudged, UnjudgedCause
 from suites.load import Suite
-from suites.questions import AmbReference, Kind, LocReference, Question, QuestionKey, Stratum
-from suites.tasks import Oracle
+from suites.questions import Kind, Question, QuestionKey, Stratum
 
 MAX_ATTEMPTS = 3  # of one item over all resumes: without a cap, retrying only failures would raise the rate
 GIVE_UP_AFTER = 12  # infrastructure failures in a row: the endpoint is gone, and every further item would fail too
@@ -60,21 +56,6 @@ class Plan:
             "excluded_tasks": sorted(self.scope.excluded_tasks),
             "keys": digest(keys),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Bench:
-    """The built parts of a run.
-
-    Attributes:
-        evidence: what a reply disclosed, by the deterministic detector; recorded beside any judge's verdict.
-    """
-
-    simulator: UserSimulator
-    judge: Judge
-    evidence: Callable[[Question, str], tuple[Evidence, ...]]
-    oracles: Mapping[str, Oracle]
-    concurrency: int
 
 
 def plan(suite: Suite, scope: Scope) -> Plan:
@@ -158,10 +139,39 @@ def todo(work: Plan, done: Mapping[QuestionKey, Standing]) -> Iterator[tuple[Que
             yield question, standing.attempts + 1
 
 
-async def score(
-    bench: Bench, queue: Iterator[tuple[Question, int]], ledger: Ledger, progress: Callable[[ScoredItem], None]
-) -> None:
-    """Score what `todo` yields, with a fixed set of workers.
+class Till(Protocol):
+    """Decides before each question whether it may be begun, and hears what came of it."""
+
+    async def open(self, question: Question) -> bool:
+        """Whether the question may be begun."""
+        ...
+
+    async def close(self, question: Question, item: ScoredItem) -> None:
+        """What came of it."""
+        ...
+
+
+class Free:
+    """A `Till` without a limit."""
+
+    async def open(self, question: Question) -> bool:
+        """Always."""
+        return True
+
+    async def close(self, question: Question, item: ScoredItem) -> None:
+        """Nothing to book."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What goes along with scoring: progress per item, and who holds the money."""
+
+    progress: Callable[[ScoredItem], None]
+    till: Till
+
+
+async def score(bench: Bench, queue: Iterator[tuple[Question, int]], ledger: Ledger, hooks: Hooks) -> None:
+    """Score what `todo` yields, with a fixed set of workers; ends early when the till opens no further question.
 
     Raises:
         EndpointLost: after `GIVE_UP_AFTER` infrastructure failures in a row.
@@ -170,10 +180,12 @@ async def score(
 
     async def worker() -> None:
         for question, attempt in queue:
-            item = await score_one(bench, question)
-            item = replace(item, attempt=attempt)
+            if not await hooks.till.open(question):
+                return
+            item = replace(await score_one(bench, question), attempt=attempt)
             ledger.append(item)
-            progress(item)
+            await hooks.till.close(question, item)
+            hooks.progress(item)
             health.note(item)
 
     try:
@@ -203,81 +215,3 @@ class _Health:
                 f"stopped after {GIVE_UP_AFTER} failures in a row, the last of the {who}'s endpoint: {item.reason}. "
                 "What is done is kept: mend the endpoint and go on with --resume"
             )
-
-
-async def score_one(bench: Bench, question: Question) -> ScoredItem:
-    """Ask, judge, and put the outcome into one item. A failure is a value here, never a rating."""
-    ask = Ask(question.text, bench.oracles[question.key.instance_id])
-    try:
-        reply = await bench.simulator.answer(ask)
-    except SimulatorError as error:
-        return _failed(question, error.cause, error.detail, error.completions)
-    except Exception as stray:  # noqa: BLE001 - the boundary of foreign simulators: one crash must not lose the run
-        return _failed(question, SimulatorFailure.CRASHED, f"{type(stray).__name__}: {stray}", ())
-    if not reply.text.strip():
-        return _failed(question, SimulatorFailure.EMPTY, "the simulator returned no text", reply.completions)
-    try:
-        verdict = await bench.judge.grade(question, reply.text)
-    except Exception as stray:  # noqa: BLE001 - as above, for judges
-        verdict = Unjudged(UnjudgedCause.CRASHED, f"{type(stray).__name__}: {stray}")
-    return _judged(question, reply, verdict, bench.evidence(question, reply.text))
-
-
-def _failed(
-    question: Question, cause: SimulatorFailure, detail: str, completions: tuple[Completion, ...]
-) -> ScoredItem:
-    return ScoredItem(
-        key=question.key,
-        database=question.database,
-        failure=cause,
-        reason=detail,
-        calls=_calls("simulator", completions),
-    )
-
-
-def _judged(question: Question, reply: Reply, verdict: Judged | Unjudged, evidence: tuple[Evidence, ...]) -> ScoredItem:
-    item = ScoredItem(
-        key=question.key,
-        database=question.database,
-        reply=reply.text,
-        action=reply.action,
-        target_hit=target_hit(question, reply.action),
-        unjudged=UnjudgedCause.CRASHED,
-        evidence=evidence,
-        calls=_calls("simulator", reply.completions) + _calls("judge", verdict.completions),
-    )
-    match verdict:
-        case Judged(rating, reason, confidence):
-            return replace(item, unjudged=None, rating=rating, reason=reason, confidence=confidence)
-        case Unjudged(cause, detail):
-            return replace(item, unjudged=cause, reason=detail)
-
-
-def target_hit(question: Question, action: Action | None) -> bool | None:
-    """Whether stage 1 named the reference's ambiguity or fragment; None where that cannot be asked."""
-    if action is None or action.target is None or action.kind is not question.kind:
-        return None
-    match question.reference:
-        case AmbReference(ambiguity=term):
-            return action.target == term
-        case LocReference(fragment=fragment):
-            return overlaps(action.target, fragment)
-        case _:
-            return None
-
-
-def _calls(role: str, completions: tuple[Completion, ...]) -> tuple[Call, ...]:
-    return tuple(
-        Call(
-            role=role,
-            model=c.model,
-            system_fingerprint=c.system_fingerprint,
-            prompt_tokens=c.usage.prompt_tokens,
-            completion_tokens=c.usage.completion_tokens,
-            attempts=c.attempts,
-            cached=c.cached,
-            latency_s=c.latency_s,
-            cached_tokens=c.usage.cached_tokens,
-        )
-        for c in completions
-    )

@@ -4,14 +4,17 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from guard.exit_codes import ExitCode
+from guard.forecast import Forecast, RoleForecast
 from guard.ledger import ScoredItem
 from guard.policy import DEFAULT
 from guard.runs import Counted, RunFolder, Watch
@@ -78,16 +81,43 @@ def judge_line(counted: Counted) -> str:
 def show_scorecard(counted: Counted, folder: RunFolder, *, as_json: bool) -> ExitCode:
     """Print a scorecard; INCOMPLETE when rows are missing, unjudged or without a reply."""
     if as_json:
-        out.print_json(json.dumps(counted.scorecard.to_json()))
+        out.print_json(json.dumps(counted.scorecard.to_json() | {"cost_usd": counted.cost_usd}))
     else:
         out.print(judge_line(counted), markup=False, highlight=False)
         out.print(scorecard_table(counted))
         _show_stage_1(counted)
+        if counted.cost_usd is not None:
+            out.print(f"Cost so far: {counted.cost_usd:.4f} US dollars.", highlight=False)
         if counted.header.partial:
             out.print("Partial run: it never certifies.", markup=False)
         out.print(f"Run folder: {folder.root}", markup=False, highlight=False, soft_wrap=True)
     lost = any(k.total.open or k.total.failed for k in counted.scorecard.kinds.values())
     return ExitCode.INCOMPLETE if lost else ExitCode.OK
+
+
+def show_forecast(forecast: Forecast, *, as_json: bool) -> None:
+    """Print what a run will take."""
+    if as_json:
+        out.print_json(json.dumps(forecast.to_json()))
+        return
+    table = Table(title=f"{forecast.questions} questions to do; nothing was sent", **PLAIN)
+    for name in ("role", "model", "calls", "prompt tokens", "completion tokens", "US dollars"):
+        table.add_column(name, justify="left" if name in ("role", "model") else "right", overflow="fold")
+    for role, part in forecast.roles.items():
+        tokens = f"{part.completion_tokens:,} (at most {part.most_completion_tokens:,})"
+        table.add_row(role, escape(part.model), f"{part.calls:,}", f"{part.prompt_tokens:,}", tokens, dollars(part))
+    out.print(table)
+    for latency, seconds in forecast.seconds.items():
+        out.print(f"About {timedelta(seconds=round(seconds))} at {latency:g} s an answer.", highlight=False)
+    if forecast.roles:
+        out.print("Tokens are estimated (prompts: 4 bytes a token; completions: 150, hidden reasoning not included).")
+    else:
+        out.print("No model of ours is asked.")
+
+
+def dollars(part: RoleForecast) -> str:
+    """`0.42 (at most 1.90)`, or that the price is not known."""
+    return "–" if part.usd is None or part.most_usd is None else f"{part.usd:.2f} (at most {part.most_usd:.2f})"
 
 
 def scorecard_table(counted: Counted) -> Table:

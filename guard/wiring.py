@@ -2,84 +2,40 @@
 
 import os
 import random
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from benchmark_core.chat import Decoding
-from benchmark_core.chat_cache import ChatCache
 from benchmark_core.digest import digest
 from benchmark_core.errors import InputError
-from benchmark_core.ports import UserSimulator
+from benchmark_core.json_http import JsonHttp
+from benchmark_core.ports import Ask, Reply, UserSimulator
+from guard.asking import Bench
+from guard.chats import Chats
+from guard.choices import CONTROLS, MODEL_SIMULATORS, PLUGIN, Choices, JudgeChoice, Role, SimulatorChoice
 from guard.faults import read_faults
+from guard.lacking import demand
 from guard.ledger import Header
-from guard.scoring import Bench, Plan
+from guard.scoring import Plan
 from judge.llm_judge import LlmJudge
-from judge.rubric import Rubric
 from judge.rule_judge import RuleJudge
 from judge.verdict import Judge
 from simulators.baseline import Baseline
-from simulators.controls import Annotations, DoseControl, Fault, LeakyControl, MuteControl, OracleControl, dose
+from simulators.controls import Annotations, DoseControl, LeakyControl, MuteControl, OracleControl, dose
 from simulators.function_driven import FunctionDriven
-from simulators.prompts_loader import PromptPack, load_pack
+from simulators.plugin import load_plugin
+from simulators.prompts_loader import load_pack
+from simulators.remote import Remote, RemoteSpec
+from simulators.replay import Replay
+from simulators.replies import read_replies
 from simulators.spec import SimulatorSpec
 from suites.load import Suite
 
-if TYPE_CHECKING:
-    from benchmark_core.openai_chat import OpenAIChat
-
-MODEL_SIMULATORS = ("baseline", "function-driven")
-DOSES = (5, 10, 20)  # percent
 DOSE_SEED = 20260101
-DOSE_CONTROLS = tuple(f"dose-{fault.replace('_', '-')}-{percent:02d}" for fault in Fault for percent in DOSES)
-CONTROLS = ("oracle", "leaky", "mute", *DOSE_CONTROLS)
-SIMULATORS = (*MODEL_SIMULATORS, *CONTROLS)
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointChoice:
-    """Where a model is served. The key is read from the environment variable `api_key_env`, and kept nowhere."""
-
-    model: str
-    base_url: str
-    api_key_env: str = "OPENAI_API_KEY"
-    deadline_s: float = 120.0
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatorChoice:
-    """The simulator to be scored; `endpoint` is needed by those with a model."""
-
-    name: str
-    endpoint: EndpointChoice | None = None
-    revision: str | None = None
-    decoding: Decoding = field(default_factory=Decoding)
-    prompt_pack: str = "v1-open"
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeChoice:
-    """`rule`, or an LLM judge at `endpoint` under a rubric."""
-
-    endpoint: EndpointChoice | None = None
-    rubric: Rubric = Rubric.REFERENCE
-    decoding: Decoding = field(default_factory=lambda: Decoding(reasoning_effort=None))
-
-    @property
-    def judge_class(self) -> str:
-        return "rule" if self.endpoint is None else "llm"
-
-
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """Everything that decides what a run is."""
-
-    simulator: SimulatorChoice
-    judge: JudgeChoice
-    concurrency: int = 8
+Simulator = tuple[UserSimulator, dict[str, Any]]
+"""A simulator and its identity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,28 +47,44 @@ class Built:
     judge_class: str
 
 
-@asynccontextmanager
-async def build(suite: Suite, choices: Choices, cache: Path) -> AsyncIterator[Built]:
-    """Build simulator and judge; connections are closed on leaving.
+class Silent:
+    """A `UserSimulator` of a rehearsal: stands in for one whose calls are not ours to count."""
+
+    async def answer(self, ask: Ask) -> Reply:
+        """The same few words to everybody."""
+        return Reply("I cannot say.")
+
+
+async def build(suite: Suite, work: Plan, choices: Choices, chats: Chats, stack: AsyncExitStack) -> Built:
+    """Build simulator and judge on the clients that `chats` opens; connections are closed with the stack.
 
     Raises:
-        InputError: for an unknown name, a missing model or key.
+        InputError: for an unknown name, a missing model or file, or data that the suite lacks.
     """
-    async with AsyncExitStack() as stack:
-        rule_judge = RuleJudge(suite.oracles)
-        chats = _Chats(stack, cache, choices.concurrency)
-        simulator, identity = await _simulator(suite, choices.simulator, chats)
-        judge: Judge = rule_judge
-        if choices.judge.endpoint is not None:
-            chat = await chats.open(choices.judge.endpoint)
-            judge = LlmJudge(chat, choices.judge.rubric, choices.judge.decoding)
-        bench = Bench(simulator, judge, rule_judge.evidence, suite.oracles, choices.concurrency)
-        identities = {
-            "simulator": identity,
-            "judge": dict(judge.identity),
-            "suite": {"name": suite.name, "version": suite.version, "digest": suite.digest},
-        }
-        yield Built(bench, identities, choices.judge.judge_class)
+    demand(suite, work, choices)
+    simulator, identity = await _simulator(suite, work, choices, chats, stack)
+    rule_judge = RuleJudge(suite.oracles)
+    judge: Judge = rule_judge
+    if choices.judge.endpoint is not None:
+        judge = await _llm_judge(choices.judge, chats)
+    identities = {
+        "simulator": identity,
+        "judge": dict(judge.identity),
+        "suite": {"name": suite.name, "version": suite.version, "digest": suite.digest},
+    }
+    bench = Bench(simulator, judge, rule_judge.evidence, suite.oracles, choices.concurrency)
+    return Built(bench, identities, choices.judge.judge_class)
+
+
+async def rehearsal(suite: Suite, work: Plan, choices: Choices, chats: Chats) -> Bench:
+    """The bench of a rehearsal: as `build`, but nobody else's simulator is asked or loaded."""
+    demand(suite, work, choices)
+    simulator: UserSimulator = Silent()
+    if choices.simulator.name in MODEL_SIMULATORS:
+        simulator, _ = await _with_model(choices.simulator, chats)
+    rule_judge = RuleJudge(suite.oracles)
+    judge: Judge = rule_judge if choices.judge.endpoint is None else await _llm_judge(choices.judge, chats)
+    return Bench(simulator, judge, rule_judge.evidence, suite.oracles, choices.concurrency)
 
 
 def header(built: Built, suite: Suite, work: Plan) -> Header:
@@ -131,41 +103,48 @@ def header(built: Built, suite: Suite, work: Plan) -> Header:
     )
 
 
-class _Chats:
-    """Opens chat clients that share one cache and are closed with the stack."""
-
-    def __init__(self, stack: AsyncExitStack, cache: Path, concurrency: int) -> None:
-        self._stack, self._path, self._concurrency = stack, cache, concurrency
-        self._cache: ChatCache | None = None
-
-    async def open(self, choice: EndpointChoice) -> "OpenAIChat":
-        # a slow import, and controls with the rule judge need none of it
-        from benchmark_core.openai_chat import Endpoint, OpenAIChat
-
-        if self._cache is None:
-            self._cache = self._stack.enter_context(ChatCache(self._path))
-        endpoint = Endpoint(
-            base_url=choice.base_url,
-            model=choice.model,
-            api_key=os.environ.get(choice.api_key_env, ""),
-            deadline_s=choice.deadline_s,
-            concurrency=self._concurrency,
-        )
-        return await self._stack.enter_async_context(OpenAIChat(endpoint, self._cache))
+async def _llm_judge(choice: JudgeChoice, chats: Chats) -> LlmJudge:
+    assert choice.endpoint is not None
+    return LlmJudge(await chats.open(Role.JUDGE, choice.endpoint), choice.rubric, choice.decoding)
 
 
-async def _simulator(suite: Suite, choice: SimulatorChoice, chats: _Chats) -> tuple[UserSimulator, dict[str, Any]]:
+async def _simulator(suite: Suite, work: Plan, choices: Choices, chats: Chats, stack: AsyncExitStack) -> Simulator:
+    choice = choices.simulator
     if choice.name in CONTROLS:
         return _control(suite, choice.name), {"variant": choice.name, "control": True}
-    if choice.name not in MODEL_SIMULATORS:
-        raise InputError(f"--simulator {choice.name}: expected one of {', '.join(SIMULATORS)}")
+    if choice.name in MODEL_SIMULATORS:
+        return await _with_model(choice, chats)
+    if choice.name == "replay":
+        if not choice.replies:
+            raise InputError("--simulator replay needs --replies FILE")
+        replay = Replay(read_replies(choice.replies, suite.questions, work.questions))
+        return replay, replay.identity | {"name": choice.label}
+    if choice.name == "remote":
+        return await _remote(choice, stack, choices.concurrency)
+    plugin, identity = load_plugin(choice.name.removeprefix(PLUGIN), choice.options)
+    return await stack.enter_async_context(plugin), identity
+
+
+async def _with_model(choice: SimulatorChoice, chats: Chats) -> Simulator:
     if choice.endpoint is None:
         raise InputError(f"--simulator {choice.name} needs a model: say --model NAME and --base-url URL")
-    pack: PromptPack = load_pack(choice.prompt_pack)
-    chat = await chats.open(choice.endpoint)
+    pack = load_pack(choice.prompt_pack)
+    chat = await chats.open(Role.SIMULATOR, choice.endpoint)
     spec = SimulatorSpec(choice.name, choice.endpoint.model, choice.revision, pack.name, pack.digest, choice.decoding)
     simulator = Baseline if choice.name == "baseline" else FunctionDriven
     return simulator(chat, pack, choice.decoding), spec.identity()
+
+
+async def _remote(choice: SimulatorChoice, stack: AsyncExitStack, concurrency: int) -> Simulator:
+    if choice.remote is None:
+        raise InputError("--simulator remote needs --url")
+    there = choice.remote
+    key = os.environ.get(there.api_key_env, "")
+    client = JsonHttp(there.url, api_key=key, deadline_s=there.deadline_s, concurrency=concurrency)
+    http = await stack.enter_async_context(client)
+    remote = Remote(http, RemoteSpec(there.protocol, choice.label or "", choice.revision, there.sends_oracle))
+    await remote.check()
+    return remote, remote.identity
 
 
 def _control(suite: Suite, name: str) -> UserSimulator:

@@ -2,14 +2,15 @@
 
 from bisect import insort
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from guard.excerpts import Piece, excerpt, occurrences, spans_of
+from guard.excerpts import Piece, Role, excerpt, occurrences, spans_of
 from guard.ledger import ScoredItem
 from judge.rubric import MENU, Rating, accepted
 from judge.verdict import EvidenceKind
 from suites.load import Suite
 from suites.questions import AmbReference, Kind, LocReference, Question, QuestionKey, Reference, UnaReference
+from suites.suite import Part
 from suites.tasks import Oracle
 
 LIMIT = 30
@@ -86,21 +87,40 @@ def _rank(item: ScoredItem) -> int | None:
     return 3 if item.failure is not None else 4
 
 
-def shown(items: Iterable[ScoredItem], suite: Suite, *, gold: bool) -> tuple[WorstReply, ...]:
-    """Rows for the report.
+class Showing:
+    """How rows of a suite are shown.
 
     Args:
         gold: whether texts of the oracle may be seen. If not, disclosed words and any passage of the task's annotation
-            in a reply are hidden, and what judge and stage 1 said, which may quote it, is left out.
+            in a reply are hidden, and what judge and stage 1 said, which may quote it, is left out. Of a task whose
+            gold is not at hand no reply is shown.
     """
-    questions, oracles = {question.key: question for question in suite.questions}, suite.oracles
+
+    def __init__(self, suite: Suite, *, gold: bool) -> None:
+        self._questions = {question.key: question for question in suite.questions}
+        self._secrets = None if gold else _secrets(suite)
+        self._unknown = {*suite.lacking[Part.TASKS], *suite.lacking[Part.GOLD]} if not gold else set()
+
+    def rows(self, items: Iterable[ScoredItem]) -> tuple[WorstReply, ...]:
+        """Items as they are shown."""
+        return tuple(self._row(item) for item in items)
+
+    def _row(self, item: ScoredItem) -> WorstReply:
+        task = item.key.instance_id
+        row = _shown(item, self._questions[item.key], None if self._secrets is None else self._secrets[task])
+        if task not in self._unknown or row.reply is None:
+            return row
+        return replace(row, reply=(Piece(Role.HIDDEN, "withheld: the task's gold is not at hand"),))
+
+
+def _secrets(suite: Suite) -> dict[str, set[str]]:
+    """Texts of the oracle, by task."""
     secrets: dict[str, set[str]] = {}
-    if not gold:
-        for question in suite.questions:
-            secrets.setdefault(question.key.instance_id, set()).update(_annotation(question.reference))
-        for instance_id, oracle in oracles.items():
-            secrets.setdefault(instance_id, set()).update(_solution(oracle))
-    return tuple(_shown(item, questions[item.key], None if gold else secrets[item.key.instance_id]) for item in items)
+    for question in suite.questions:
+        secrets.setdefault(question.key.instance_id, set()).update(_annotation(question.reference))
+    for instance_id, oracle in suite.oracles.items():
+        secrets.setdefault(instance_id, set()).update(_solution(oracle))
+    return secrets
 
 
 def _shown(item: ScoredItem, question: Question, secrets: set[str] | None) -> WorstReply:
@@ -164,5 +184,7 @@ def _solution(oracle: Oracle) -> Iterator[str]:
         yield from (ambiguity.sql_snippet, ambiguity.meaning)
     for entry in oracle.masked_knowledge:
         yield from (entry.description, entry.definition)
+    yield from (*oracle.preprocess_sql, *oracle.clean_up_sqls)
     for sub_task in (oracle.first, oracle.follow_up):
-        yield from (sub_task.query, *sub_task.sol_sql)
+        yield from (sub_task.query, *sub_task.sol_sql, *sub_task.test_cases)
+        yield from (condition.sql for condition in sub_task.post_conditions)

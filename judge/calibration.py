@@ -103,7 +103,7 @@ class _KindRows(_Row):
     UNA: _KindRow
 
 
-class _File(_Row):
+class CalibrationFile(_Row):
     format: Literal["usersim-guard/calibration/1"]
     judge: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
     split: Literal["held-out"]
@@ -117,7 +117,7 @@ def load_calibration(path: Path) -> Calibration:
         InputError: a file that cannot be read or does not have the format, with the field at fault.
     """
     try:
-        file = _File.model_validate_json(path.read_bytes())
+        file = CalibrationFile.model_validate_json(path.read_bytes())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except ValidationError as error:

@@ -29,17 +29,23 @@ def knowledge_dag(path: Path, placed: Sequence[tuple[int, KnowledgeEntry]]) -> N
         if entry.id in entries:
             raise SuiteError(path, f"id {entry.id} stands twice", line=line, field="id")
         entries[entry.id] = entry
+    children = {entry.id: entry.children_knowledge for entry in entries.values()}
     done: set[int] = set()
     for line, entry in placed:
         for child in entry.children_knowledge:
             if child not in entries:
                 raise SuiteError(path, f"no entry has the id {child}", line=line, field="children_knowledge")
     for line, entry in placed:
-        if _reaches_itself(entry.id, entries, done):
+        if reaches_cycle(entry.id, children, done):
             raise SuiteError(path, f"entry {entry.id} is part of a cycle", line=line, field="children_knowledge")
 
 
-def _reaches_itself(start: int, entries: Mapping[int, KnowledgeEntry], done: set[int]) -> bool:
+def reaches_cycle(start: int, children: Mapping[int, Sequence[int]], done: set[int]) -> bool:
+    """Whether an entry reaches a cycle through its children, as a part of it or not.
+
+    Args:
+        done: collects the entries that were seen to reach none.
+    """
     open_path: set[int] = set()
     stack: list[tuple[int, bool]] = [(start, False)]
     while stack:
@@ -52,7 +58,7 @@ def _reaches_itself(start: int, entries: Mapping[int, KnowledgeEntry], done: set
         elif node not in done:
             open_path.add(node)
             stack.append((node, True))
-            stack.extend((child, False) for child in entries[node].children_knowledge)
+            stack.extend((child, False) for child in children[node])
     return False
 
 

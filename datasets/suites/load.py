@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -11,10 +10,14 @@ from pydantic import BaseModel, ValidationError
 
 from suites import checks
 from suites.errors import SuiteError
-from suites.manifest import Manifest, read_manifest
+from suites.manifest import FILE, Manifest, read_manifest
+from suites.official import read_official, refuse_download
 from suites.questions import Kind, Question
 from suites.rows import AmbQuestionRow, KnowledgeRow, LocQuestionRow, QuestionRow, TaskRow, UnaQuestionRow
+from suites.suite import Suite
 from suites.tasks import Brief, Database, KnowledgeEntry, Oracle, Task
+
+__all__ = ["OPEN", "Suite", "load", "read_rows"]
 
 OPEN = Path(__file__).parent / "data" / "open"
 TASK_FILE = "bird_interact_data.jsonl"
@@ -27,25 +30,6 @@ QUESTION_FILES: dict[Kind, tuple[str, type[QuestionRow]]] = {
 R = TypeVar("R", bound=BaseModel)
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
-    """A suite as read. `digest` covers every data file; `root` is where it was read from."""
-
-    root: Path
-    name: str
-    version: str
-    licence: str
-    digest: str
-    databases: Mapping[str, Database]
-    tasks: tuple[Task, ...]
-    questions: tuple[Question, ...]
-
-    @property
-    def oracles(self) -> dict[str, Oracle]:
-        """Oracle by instance id."""
-        return {task.instance_id: task.oracle for task in self.tasks}
-
-
 def load(root: Path = OPEN, *, verify_manifest: bool = True) -> Suite:
     """Read and cross-check a suite folder.
 
@@ -53,10 +37,19 @@ def load(root: Path = OPEN, *, verify_manifest: bool = True) -> Suite:
         SuiteError: at the first fault, with file, line and field.
     """
     if not root.is_dir():
-        raise SuiteError(root, "no such folder; expected a suite folder with manifest.toml")
+        raise SuiteError(root, f"no such folder; expected a suite folder with {FILE}")
+    if not (root / FILE).exists():
+        refuse_download(root)
     manifest = read_manifest(root)
     if verify_manifest:
         manifest.verify(root)
+    suite = read_official(root, manifest) if manifest.official else _read_open(root, manifest)
+    if verify_manifest:
+        manifest.verify_counts(root, suite.tasks, suite.questions)
+    return suite
+
+
+def _read_open(root: Path, manifest: Manifest) -> Suite:
     placed_tasks = list(read_rows(root / TASK_FILE, TaskRow))
     databases = {
         name: _database(root / name, name) for name in sorted({row.selected_database for _, row in placed_tasks})
@@ -64,8 +57,6 @@ def load(root: Path = OPEN, *, verify_manifest: bool = True) -> Suite:
     tasks = tuple(_task(root / TASK_FILE, line, row, databases) for line, row in placed_tasks)
     _refuse_duplicates(root / TASK_FILE, ((line, row.instance_id) for line, row in placed_tasks), "instance_id")
     questions = tuple(question for kind in Kind for question in _questions(root, kind, tasks))
-    if verify_manifest:
-        manifest.verify_counts(root, tasks, questions)
     return Suite(
         root=root,
         name=manifest.name,

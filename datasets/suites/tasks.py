@@ -48,7 +48,8 @@ class Ambiguity:
     """A term of the user's request and the one SQL fragment that resolves it.
 
     Attributes:
-        meaning: what the user means by it, in the user's own terms (no identifiers).
+        meaning: what the user means by it, in the user's own terms (no identifiers); empty in official data.
+        flow: None in official data, which does not annotate it.
         deleted_knowledge: id of the masked knowledge entry, for knowledge ambiguities.
     """
 
@@ -57,7 +58,7 @@ class Ambiguity:
     meaning: str
     level: Level
     type: str
-    flow: Flow
+    flow: Flow | None
     is_mask: bool = False
     deleted_knowledge: int | None = None
 
@@ -108,10 +109,14 @@ class KnowledgeEntry:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A database of a suite: how it is built and described. Column meanings are keyed `db|table|column`, lower case."""
+    """A database of a suite: how it is built and described. Column meanings are keyed `db|table|column`, lower case.
+
+    Attributes:
+        build_sql: None for official databases, which are published as dumps.
+    """
 
     name: str
-    build_sql: str
+    build_sql: str | None
     schema: str
     column_meanings: Mapping[str, str]
     knowledge: tuple[KnowledgeEntry, ...]

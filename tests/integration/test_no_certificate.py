@@ -11,10 +11,10 @@ from ledgers import latest, read
 from suite_builder import small_suite
 
 from guard.certify import certify_run
+from guard.choices import Choices, EndpointChoice, JudgeChoice, SimulatorChoice
 from guard.reasons import Code
 from guard.runs import RunFolder, Watch, run
 from guard.scoring import EndpointLost, Scope
-from guard.wiring import Choices, EndpointChoice, JudgeChoice, SimulatorChoice
 from suites.load import Suite
 
 QUIET = Watch(lambda _plan, _done: lambda _item: None)

@@ -31,7 +31,7 @@ def _command(suite: Path, out: Path, server: ChatServer) -> list[str]:
     return [
         sys.executable, "-m", "guard", "score", "--simulator", "baseline", "--suite", str(suite), "--out", str(out),
         "--model", "backbone", "--base-url", server.base_url, "--judge", "llm", "--judge-model", "judge",
-        "--judge-base-url", server.base_url, "--concurrency", str(CONCURRENCY),
+        "--judge-base-url", server.base_url, "--concurrency", str(CONCURRENCY), "--no-preflight",
     ]  # fmt: skip
 
 

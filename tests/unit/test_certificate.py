@@ -300,6 +300,7 @@ class TestFile:
             ("issued", "2026-12-01T12:00:00"),
             ("issued", "yesterday"),
             ("kinds", []),
+            ("kinds", {}),
             ("identities", float("nan")),
             ("identities", {1: object()}),
             ("format", "usersim-guard/certificate/2"),

@@ -15,12 +15,13 @@ from suite_builder import seal, small_suite, write_suite
 
 from benchmark_core.errors import InputError, LedgerError, SimulatorFailure
 from benchmark_core.ports import Action, Ask, Reply
+from guard.asking import Bench, score_one, target_hit
 from guard.certify import certify_run
+from guard.choices import Choices, EndpointChoice, JudgeChoice, SimulatorChoice
 from guard.reasons import Code
 from guard.runs import Counted, RunFolder, Watch, run
 from guard.scorecard import expected_keys, tally
-from guard.scoring import GIVE_UP_AFTER, MAX_ATTEMPTS, Bench, EndpointLost, Scope, plan, plan_of, score_one, target_hit
-from guard.wiring import Choices, EndpointChoice, JudgeChoice, SimulatorChoice
+from guard.scoring import GIVE_UP_AFTER, MAX_ATTEMPTS, EndpointLost, Scope, plan, plan_of
 from judge.rule_judge import RuleJudge
 from judge.verdict import Judged, UnjudgedCause
 from suites.load import Suite, load

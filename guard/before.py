@@ -1,0 +1,62 @@
+"""Guard: what happens before the first paid call: what the run will take, and whether the endpoints can carry it."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+
+from guard.choices import Choices, EndpointChoice, Role
+from guard.forecast import Forecast, Needed, Rehearsal, StandIn, sum_up
+from guard.preflight import Load, Preflight, lines, preflight, raise_for
+from guard.preflight_checks import Target
+from guard.runs import RunFolder, rehearse, write_atomically
+from guard.scoring import Scope, plan, standings, todo
+from suites.load import Suite
+
+
+def forecast(suite: Suite, choices: Choices, scope: Scope, folder: RunFolder) -> Forecast:
+    """What is still to be done in a folder; sends nothing.
+
+    Raises:
+        InputError, LedgerError: see `wiring.rehearsal` and `ledger.stream`.
+    """
+    needed, _ = asyncio.run(_needed(suite, choices, scope, folder))
+    return sum_up(needed, choices.models, choices.money.prices, choices.concurrency)
+
+
+def look_first(suite: Suite, choices: Choices, scope: Scope, folder: RunFolder) -> list[str]:
+    """Ask the endpoints of a run whether they can carry it; writes `preflight.json`.
+
+    Returns:
+        What was found, a line a finding; nothing for a run that asks no model of ours.
+
+    Raises:
+        InputError, EndpointLost: with everything that fails and its repair.
+    """
+    if not choices.models:
+        return []
+    report = asyncio.run(_look(suite, choices, scope, folder))
+    folder.root.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder.preflight, json.dumps(report.to_json(), indent=1))
+    raise_for(report)
+    return lines(report)
+
+
+async def _needed(
+    suite: Suite, choices: Choices, scope: Scope, folder: RunFolder
+) -> tuple[list[tuple[Needed, ...]], Rehearsal]:
+    work = plan(suite, scope)
+    rehearsal = await rehearse(suite, work, choices)
+    done = standings(folder.ledger) if folder.ledger.exists() else {}
+    return [await rehearsal.needs(question) for question, _ in todo(work, done)], rehearsal
+
+
+async def _look(suite: Suite, choices: Choices, scope: Scope, folder: RunFolder) -> Preflight:
+    _, rehearsal = await _needed(suite, choices, scope, folder)
+    ends = {Role.SIMULATOR: choices.simulator.endpoint, Role.JUDGE: choices.judge.endpoint}
+    loads = [_load(role, end, choices, rehearsal.stand_ins) for role, end in ends.items() if end is not None]
+    return await preflight(loads, choices.judge.decoding if choices.judge.endpoint else None)
+
+
+def _load(role: Role, end: EndpointChoice, choices: Choices, stand_ins: Mapping[str, StandIn]) -> Load:
+    decoding = choices.simulator.decoding if role is Role.SIMULATOR else choices.judge.decoding
+    return Load(Target.of(role, end), stand_ins[role].longest or None, decoding.max_tokens)

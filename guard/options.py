@@ -1,0 +1,10 @@
+"""Guard: options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SuiteOption = Annotated[Path, typer.Option("--suite", help="Suite folder; the open suite by default.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+RunArgument = Annotated[Path, typer.Argument(help="Run folder, as given to `score --out`.")]

@@ -1,0 +1,40 @@
+"""Guard: keeps a run within its money. A question is begun only if its dearest course can still be paid."""
+
+import asyncio
+
+from benchmark_core.errors import UserSimGuardError
+
+
+class CostReached(UserSimGuardError):
+    """The run stopped because the next question might have passed the limit. What is done is kept; resume goes on."""
+
+
+class Purse:
+    """Money of one run, in US dollars.
+
+    Args:
+        limit: what may be spent over all resumes.
+        spent: what was spent before.
+    """
+
+    def __init__(self, limit: float, spent: float) -> None:
+        self.limit, self.spent = limit, spent
+        self._reserved = 0.0
+        self._settled = asyncio.Condition()
+
+    async def reserve(self, most: float) -> bool:
+        """Set the dearest course of a question aside; waits for open ones to settle, False when it cannot be paid."""
+        async with self._settled:
+            while self.spent + self._reserved + most > self.limit:
+                if not self._reserved:
+                    return False
+                await self._settled.wait()
+            self._reserved += most
+            return True
+
+    async def settle(self, most: float, actual: float) -> None:
+        """Book what a question cost, and free what was set aside for it."""
+        async with self._settled:
+            self._reserved = max(0.0, self._reserved - most)
+            self.spent += actual
+            self._settled.notify_all()

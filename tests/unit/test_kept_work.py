@@ -1,0 +1,66 @@
+"""What is kept to be fast (prompts, evidence) is never given to another question, and requests stay as they were."""
+
+import asyncio
+import random
+from functools import cache
+from pathlib import Path
+
+from chat_server import ChatServer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmark_core.chat import ChatRequest, Decoding, Message
+from benchmark_core.openai_chat import Endpoint, OpenAIChat
+from judge.rule_judge import RuleJudge
+from judge.verdict import Evidence, Judged
+from simulators.prompts_loader import BUILT_IN, KEPT, PromptPack, load_pack
+from suites.load import load
+from suites.questions import Question
+
+SUITE = load()
+QUESTIONS = random.Random(1).sample(SUITE.questions, 6)
+REPLIES = ("Only the last thirty days.", "SELECT * FROM t WHERE a_b = 'X1'", "Use the fare_amount column.", "")
+
+
+def pack(folder: Path, reminder: str) -> PromptPack:
+    for file in (BUILT_IN / "v1-open").glob("*.j2"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    (folder / "remind_reply.j2").write_text(reminder)
+    return load_pack(folder)
+
+
+@cache
+def said_by_a_new_judge(question: Question, reply: str) -> tuple[Judged, tuple[Evidence, ...]]:
+    return RuleJudge(SUITE.oracles).rate(question, reply), RuleJudge(SUITE.oracles).evidence(question, reply)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.tuples(st.sampled_from(QUESTIONS), st.sampled_from(REPLIES)), max_size=8))
+def test_a_judge_that_judged_before_says_what_a_new_one_says(asked: list[tuple[Question, str]]) -> None:
+    judge = RuleJudge(SUITE.oracles)
+    for question, reply in asked:
+        rating, evidence = said_by_a_new_judge(question, reply)
+        assert judge.rate(question, reply) == rating
+        assert judge.evidence(question, reply) == evidence
+
+
+def test_a_prompt_is_that_of_its_values(tmp_path: Path) -> None:
+    mine = pack(tmp_path, "{{ a }} {{ b }}")
+    for _ in range(2):
+        rendered = [mine.render("remind_reply.j2", a=n, b="x") for n in range(2 * KEPT)]
+        assert rendered == [f"{n} x" for n in range(2 * KEPT)]
+    assert mine.render("remind_reply.j2", a="x", b=0) == "x 0"
+    assert mine.render("remind_reply.j2", a=True, b=1.0) == "True 1.0"  # equal to 1 and 1, and yet others
+    assert mine.render("remind_reply.j2", a=1, b=1) == "1 1"
+
+
+def test_extra_goes_before_decoding() -> None:
+    async def ask(base_url: str) -> None:
+        request = ChatRequest((Message("user", "hi"),), Decoding(), {"temperature": 0.7, "nested": {"a": [1, None]}})
+        async with OpenAIChat(Endpoint(base_url, "m")) as chat:
+            await chat.complete(request)
+
+    with ChatServer("ok") as server:
+        asyncio.run(ask(server.base_url))
+    body = server.received[0].body
+    assert (body["temperature"], body["nested"]) == (0.7, {"a": [1, None]})
