@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo demo-llm test lint format bench clean help
+.PHONY: demo demo-llm test lint format bench wheel clean help
 
 help:
 	@echo "make demo      set up, start PostgreSQL, audit the gold, score the controls, print their table"
@@ -12,6 +12,7 @@ help:
 	@echo "make test      set up with the test tools, run all tests"
 	@echo "make lint      style, types, import layers"
 	@echo "make bench     speed as ratios, measured side by side"
+	@echo "make wheel     build the wheel into dist/"
 	@echo "make clean     stop the embedded PostgreSQL, remove the environment and caches"
 
 demo: $(VENV)/.base
@@ -35,6 +36,9 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.base
 	$(BIN)/python tests/bench/scoring.py
+
+wheel: $(BIN)/python
+	$(PIP) wheel --no-deps --wheel-dir dist .
 
 clean:
 	-[ -x $(BIN)/usersim-guard ] && $(BIN)/usersim-guard db stop

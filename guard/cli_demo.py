@@ -13,6 +13,7 @@ from guard.choices import Choices, EndpointChoice, JudgeChoice, SimulatorChoice
 from guard.cli_data import audit, get_server, show_audit
 from guard.demo import Controls, JudgeErrors, false_alarms, missed_faults, score_controls
 from guard.exit_codes import ExitCode
+from guard.options import SuiteOption
 from guard.report import write_report
 from guard.runs import RunFolder, run
 from guard.scoring import Scope
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from guard.local_model import LocalModel
 
 OutOption = Annotated[Path | None, typer.Option("--out", help="Folder for the runs; runs/demo-<time> by default.")]
-SuiteOption = Annotated[Path, typer.Option("--suite", help="Suite folder; the open suite by default.")]
 
 
 def _folder(name: str, given: Path | None) -> Path:

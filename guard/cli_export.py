@@ -15,12 +15,12 @@ from guard.explain import every, explain_code, explain_document
 from guard.export import source
 from guard.export_inspect import listed, name_for, write_inspect
 from guard.export_parquet import write_dataset, write_parquet
+from guard.options import SuiteOption
 from guard.runs import RunFolder
 from guard.schemas import SCHEMAS, identifier, json_schema
 from guard.show import PLAIN, console, out
 from suites.load import OPEN, load
 
-SuiteOption = Annotated[Path, typer.Option("--suite", help="Suite folder; the open suite by default.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 ListOption = Annotated[bool, typer.Option("--list", help="List everything there is.")]
 

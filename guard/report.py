@@ -12,11 +12,13 @@ from markupsafe import Markup
 from benchmark_core.errors import CertificateError, InputError
 from guard import __version__, document, plots
 from guard.certificate import Demands, verify
+from guard.citation import citation
 from guard.document import Document
 from guard.excerpts import excerpt, plain
 from guard.ledger import final
 from guard.plots import RatePoint, SlicePoint
 from guard.policy import DEFAULT
+from guard.reasons import MEANS
 from guard.runs import Counted, RunFolder, count, write_atomically
 from guard.scorecard import KindScore, Slice
 from guard.show import bounds, judge_line, percent
@@ -111,6 +113,7 @@ def render(suite: Suite, counted: Counted, decision: Mapping[str, Any] | None, *
         worst=Showing(suite, gold=gold).rows(looked_at.items),
         gold=gold,
         own_suite=is_open(suite),
+        cited=citation(decision) if sealed and decision else None,
     )
 
 
@@ -199,7 +202,7 @@ def environment() -> Environment:
         "flat": lambda identity: tuple(_flat(identity)),
         "words": lambda code: code.replace("_", " "),
     }
-    made.globals |= {"version": __version__, "menu": MENU, "evidence_kinds": tuple(EvidenceKind)}
+    made.globals |= {"version": __version__, "menu": MENU, "evidence_kinds": tuple(EvidenceKind), "code_means": MEANS}
     return made
 
 

@@ -9,12 +9,11 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from guard.exit_codes import ExitCode
-from guard.forecast import Forecast, RoleForecast
+from guard.forecast import Forecast
 from guard.ledger import ScoredItem
 from guard.policy import DEFAULT
 from guard.runs import Counted, RunFolder, Watch
@@ -100,24 +99,23 @@ def show_forecast(forecast: Forecast, *, as_json: bool) -> None:
     if as_json:
         out.print_json(json.dumps(forecast.to_json()))
         return
-    table = Table(title=f"{forecast.questions} questions to do; nothing was sent", **PLAIN)
-    for name in ("role", "model", "calls", "prompt tokens", "completion tokens", "US dollars"):
-        table.add_column(name, justify="left" if name in ("role", "model") else "right", overflow="fold")
+    out.print(f"{forecast.questions} questions to do; nothing was sent.", highlight=False)
     for role, part in forecast.roles.items():
-        tokens = f"{part.completion_tokens:,} (at most {part.most_completion_tokens:,})"
-        table.add_row(role, escape(part.model), f"{part.calls:,}", f"{part.prompt_tokens:,}", tokens, dollars(part))
-    out.print(table)
+        usd = "" if part.usd is None else f", {part.usd:.2f} US dollars (at most {part.most_usd:.2f})"
+        out.print(
+            f"{role}, {part.model}: {part.calls:,} calls, {part.prompt_tokens:,} prompt tokens, "
+            f"{part.completion_tokens:,} completion tokens (at most {part.most_completion_tokens:,}){usd}.",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
     for latency, seconds in forecast.seconds.items():
         out.print(f"About {timedelta(seconds=round(seconds))} at {latency:g} s an answer.", highlight=False)
     if forecast.roles:
-        out.print("Tokens are estimated (prompts: 4 bytes a token; completions: 150, hidden reasoning not included).")
+        says = "Tokens are estimated: 4 bytes a token, 150 tokens a completion, without hidden reasoning and retries."
+        out.print(says, highlight=False, soft_wrap=True)
     else:
         out.print("No model of ours is asked.")
-
-
-def dollars(part: RoleForecast) -> str:
-    """`0.42 (at most 1.90)`, or that the price is not known."""
-    return "–" if part.usd is None or part.most_usd is None else f"{part.usd:.2f} (at most {part.most_usd:.2f})"
 
 
 def scorecard_table(counted: Counted) -> Table:

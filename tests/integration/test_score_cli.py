@@ -57,7 +57,7 @@ def test_a_dry_run_says_what_it_takes_and_sends_nothing(server: OpenAIServer, su
     asked = with_model(server, suite, tmp_path / "r", "--dry-run", *price)
     dry = cli(*asked)
     assert dry.returncode == ExitCode.OK, dry.stderr
-    assert "18 questions to do; nothing was sent" in dry.stdout
+    assert "18 questions to do; nothing was sent." in dry.stdout
     assert "About 0:00:09 at 1 s an answer." in dry.stdout
     found = json.loads(cli(*asked, "--json").stdout)
     assert found["schema"] == "usersim-guard/forecast/1"
