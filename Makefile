@@ -36,6 +36,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.base
 	$(BIN)/python tests/bench/scoring.py
+	$(BIN)/python tests/bench/large_ledger.py
 
 wheel: $(BIN)/python
 	$(PIP) wheel --no-deps --wheel-dir dist .

@@ -23,6 +23,9 @@ BACKOFF_S = 0.5
 BACKOFF_CAP_S = 8.0
 """First and longest wait between attempts, in seconds; doubles in between; shortened at random by up to half."""
 
+A_TURN = 8
+"""Answers a round of the event loop; fewer would cost rounds, more would leave bunches."""
+
 _TRANSIENT = frozenset({408, 409, 429})
 _OURS = frozenset({"model", "messages", "n", "stream"})
 
@@ -77,7 +80,8 @@ class OpenAIChat:
 
     def __init__(self, endpoint: Endpoint, cache: ChatCache | None = None) -> None:
         self._endpoint, self._cache = endpoint, cache
-        self._slots = asyncio.Semaphore(endpoint.concurrency)
+        self._url = f"{endpoint.base_url}/chat/completions"
+        self._slots, self._turns = asyncio.Semaphore(endpoint.concurrency), asyncio.Semaphore(A_TURN)
         limits = type(openai.DEFAULT_CONNECTION_LIMITS)(
             max_connections=endpoint.concurrency, max_keepalive_connections=endpoint.concurrency
         )
@@ -115,14 +119,27 @@ class OpenAIChat:
         if taken := sorted(_OURS & request.extra.keys()):
             raise InputError(f"extra: may not set {', '.join(taken)}")
         if self._cache is None:
-            return await self._send(request)
-        key = cache_key(self._endpoint.base_url, self._endpoint.model, request)
-        async with self._cache.flight(key):
-            found = self._cache.get(key)
-            if found is None:
+            found = await self._send(request)
+        else:
+            key = cache_key(self._endpoint.base_url, self._endpoint.model, request)
+            async with self._cache.flight(key):
+                cached = self._cache.get(key)
+                if cached is not None:
+                    return cached
                 found = await self._send(request)
                 self._cache.put(key, found)
-            return found
+        await self._in_turn()
+        return found
+
+    async def _in_turn(self) -> None:
+        """Lets `A_TURN` answers go on per round of the event loop.
+
+        Answers come in bunches, and aiohttp writes a request's body one round after it was asked to (before Python
+        3.12). Without turns all callers of a bunch would work on their answers before the first next request leaves:
+        the server would idle meanwhile, and the bunch stay together.
+        """
+        await self._turns.acquire()
+        asyncio.get_running_loop().call_soon(self._turns.release)
 
     async def _send(self, request: ChatRequest) -> Completion:
         end = self._endpoint
@@ -158,16 +175,17 @@ class OpenAIChat:
 
     async def _attempt(self, request: ChatRequest) -> Completion | Failed:
         """Send once. A value comes back in every case, so that no exception chain carries what the server echoed."""
-        send: Any = self._client.chat.completions.with_raw_response.create
         try:
-            response = await send(**self._body(request), extra_body=dict(request.extra))
+            # not `chat.completions.create`: it walks through every message by its type hints, and builds objects of
+            # the answer, which read_completion reads more strictly; half of the library's time goes there
+            answer = await self._client.post(self._url, cast_to=bytes, body=self._body(request))
         except openai.APIStatusError as error:
             return self._refused(error)
         except (openai.APIConnectionError, aiohttp.ClientError) as error:
             root = _root(error)
             detail = f"{self._endpoint.base_url}: {type(root).__name__}: {root}"
             return Failed(ChatFailure.UNAVAILABLE, self._clean(detail), transient=True)
-        outcome = read_completion(response.http_response.content, self._endpoint.model)
+        outcome = read_completion(answer, self._endpoint.model)
         return replace(outcome, detail=self._clean(outcome.detail)) if isinstance(outcome, Failed) else outcome
 
     def _body(self, request: ChatRequest) -> dict[str, Any]:
@@ -180,6 +198,7 @@ class OpenAIChat:
             "top_p": decoding.top_p,
             "max_tokens": decoding.max_tokens,
             **{name: value for name, value in optional.items() if value is not None},
+            **request.extra,
         }
 
     def _refused(self, error: openai.APIStatusError) -> Failed:

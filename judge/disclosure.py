@@ -6,8 +6,7 @@ and neither is what a permitted answer says: both are handed in as `given`.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 
 from benchmark_core.sql.fragments import fragments
 from benchmark_core.sql.identifiers import constants, identifiers
@@ -23,18 +22,36 @@ from suites.tasks import Oracle
 _Place = tuple[EvidenceKind, int, int]
 
 
-@dataclass(frozen=True, slots=True)
 class _Given:
-    """What the dialogue had given: keys of findings, runs of SQL, and the text itself."""
+    """What the dialogue had given: keys of findings, runs of SQL, and the text itself.
 
-    keys: frozenset[tuple[EvidenceKind, str]]
-    runs: frozenset[tuple[str, ...]]
-    text: str
+    Most replies disclose nothing, and then none of it is asked for: so each is read when it is.
+    """
+
+    def __init__(self, detector: "Detector", given: str) -> None:
+        self._detector, self._given = detector, given
 
     def has(self, finding: Finding) -> bool:
-        if finding.kind is EvidenceKind.CODE and finding.key in self.text:
+        if finding.kind is EvidenceKind.CODE and finding.key in self._text:
             return True
-        return (finding.kind, finding.key) in self.keys
+        return (finding.kind, finding.key) in self._keys
+
+    @cached_property
+    def runs(self) -> frozenset[tuple[str, ...]]:
+        return self._detector.runs.given(self._passage)
+
+    @cached_property
+    def _passage(self) -> Passage:
+        return Passage(self._given)
+
+    @cached_property
+    def _text(self) -> str:
+        return " ".join(self._passage.text.casefold().split())
+
+    @cached_property
+    def _keys(self) -> frozenset[tuple[EvidenceKind, str]]:
+        keys = {(finding.kind, finding.key) for finding in self._detector.findings(self._passage)}
+        return frozenset(keys | {(EvidenceKind.CONSTANT, key) for key in said_numbers(self._given)})
 
 
 class Detector:
@@ -46,28 +63,22 @@ class Detector:
         pieces = (*snippets, *(fragment.text for fragment in fragments(statements)))
         self._names = Names(identifiers((*statements, *snippets), oracle.schema))
         self._literals = Literals(constants((*statements, *snippets)))
-        self._runs = Runs((*statements, *snippets), pieces)
-        self._given = lru_cache(maxsize=1024)(self._read_given)
+        self.runs = Runs((*statements, *snippets), pieces)
 
     def disclosed(self, reply: str, given: str) -> tuple[Evidence, ...]:
         """See `disclosed`."""
-        passage, known = Passage(reply), self._given(given)
-        found = [finding for finding in self._findings(passage) if not known.has(finding)]
-        found += [Finding(EvidenceKind.FRAGMENT, "", start, end) for start, end in self._runs.find(passage, known.runs)]
+        passage, known = Passage(reply), _Given(self, given)
+        found = [finding for finding in self.findings(passage) if not known.has(finding)]
+        found += [Finding(EvidenceKind.FRAGMENT, "", *place) for place in self.runs.find(passage, lambda: known.runs)]
         places = {(finding.kind, *passage.span(finding.start, finding.end)) for finding in found}
         return tuple(Evidence(kind, reply[start:end], start, end) for kind, start, end in _outermost(places))
 
-    def _findings(self, passage: Passage) -> Iterator[Finding]:
+    def findings(self, passage: Passage) -> Iterator[Finding]:
+        """All that it finds but runs of SQL, given before or not."""
         yield from self._names.find(passage)
         yield from self._literals.find(passage)
         yield from code(passage)
         yield from apparatus(passage)
-
-    def _read_given(self, given: str) -> _Given:
-        passage = Passage(given)
-        keys = {(finding.kind, finding.key) for finding in self._findings(passage)}
-        keys |= {(EvidenceKind.CONSTANT, key) for key in said_numbers(given)}
-        return _Given(frozenset(keys), self._runs.given(passage), " ".join(passage.text.casefold().split()))
 
 
 def disclosed(oracle: Oracle, reply: str, given: str) -> tuple[Evidence, ...]:

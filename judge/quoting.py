@@ -1,7 +1,7 @@
 """Judge: finds runs of the reference SQL in a text, token by token, whatever the spacing and quoting."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from judge.passages import KEYWORDS, Passage
@@ -10,6 +10,7 @@ N = 4  # tokens of a run that is evidence; shorter only when it is a whole claus
 _TOKEN = re.compile(r"\d+\.\d+|\w+|::|<>|!=|>=|<=|\|\||[=<>()*+/%,.-]")
 _PLURAL = re.compile(r"(?:s|es)\)")
 _OPERATORS = {"=", "<", ">", "<=", ">=", "<>", "!=", "::", "||", "*"}
+Grams = frozenset[tuple[str, ...]]
 _CODE_WORDS = {"desc", "asc", "coalesce", "nullif", "ilike", "varchar", "lateral"}
 
 
@@ -40,8 +41,8 @@ class Runs:
             if 2 <= len(tokens) < N:
                 self._runs.add(tokens)
 
-    def find(self, passage: Passage, given: frozenset[tuple[str, ...]]) -> Iterator[tuple[int, int]]:
-        """Places of the longest runs that only code can be, without what was given."""
+    def find(self, passage: Passage, given: Callable[[], Grams]) -> Iterator[tuple[int, int]]:
+        """Places of the longest runs that only code can be, without what was given (asked for if there are any)."""
         pieces = _pieces(passage)
         covered = 0
         for start, end in self._stretches(pieces, given):
@@ -51,14 +52,14 @@ class Runs:
                 covered = end
                 yield run[0].start, run[-1].end
 
-    def _stretches(self, pieces: Sequence[_Piece], given: frozenset[tuple[str, ...]]) -> Iterator[tuple[int, int]]:
+    def _stretches(self, pieces: Sequence[_Piece], given: Callable[[], Grams]) -> Iterator[tuple[int, int]]:
         """Overlapping runs joined to stretches of token indexes."""
         words = [piece.folded for piece in pieces]
         open_start, open_end = 0, 0
         for i in range(len(words)):
             for n in (N, 3, 2):
                 gram = tuple(words[i : i + n])
-                if len(gram) == n and gram in self._runs and gram not in given:
+                if len(gram) == n and gram in self._runs and gram not in given():
                     break
             else:
                 continue
@@ -70,7 +71,7 @@ class Runs:
         if open_end:
             yield open_start, open_end
 
-    def given(self, passage: Passage) -> frozenset[tuple[str, ...]]:
+    def given(self, passage: Passage) -> Grams:
         """The runs that a text has."""
         words = [piece.folded for piece in _pieces(passage)]
         return frozenset(gram for n in (2, 3, N) for gram in _ngrams(words, n) if gram in self._runs)

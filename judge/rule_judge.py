@@ -40,6 +40,7 @@ class RuleJudge:
     def __init__(self, oracles: Mapping[str, Oracle]) -> None:
         self._oracles = oracles
         self._detector = lru_cache(maxsize=None)(self._build_detector)
+        self._last: tuple[Question, str, tuple[Evidence, ...]] | None = None
 
     @property
     def identity(self) -> Mapping[str, object]:
@@ -74,8 +75,13 @@ class RuleJudge:
         Raises:
             JudgeError: for a question of a task that has no oracle.
         """
+        last = self._last
+        if last is not None and last[0] is question and last[1] == reply:
+            return last[2]  # the rating asked for it, and the ledger asks again
         instance = question.key.instance_id
-        return self._detector(instance).disclosed(reply, _given(self._oracles[instance].user_query, question))
+        found = self._detector(instance).disclosed(reply, _given(self._oracles[instance].user_query, question))
+        self._last = question, reply, found
+        return found
 
     def _build_detector(self, instance_id: str) -> Detector:
         oracle = self._oracles.get(instance_id)

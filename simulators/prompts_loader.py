@@ -2,7 +2,9 @@
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ REQUIRED = (
     "remind_action.j2",
     "remind_reply.j2",
 )
+KEPT = 64
+"""Rendered texts that are kept; a system prompt has some ten thousand characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +34,16 @@ class PromptPack:
 
     name: str
     digest: str
-    _environment: Environment = field(repr=False, compare=False)
+    _rendered: Callable[..., str] = field(repr=False, compare=False)
 
     def render(self, template: str, **context: Any) -> str:
-        """Render once. Values are never rendered again, whatever `{{ }}` or placeholders they hold.
+        """Render once. Values are hashable, and never rendered again, whatever `{{ }}` or placeholders they hold.
 
         Raises:
             InputError: when the template asks for a value that there is none of.
         """
         try:
-            return self._environment.get_template(template).render(**context)
+            return self._rendered(template, **context)
         except TemplateError as problem:
             raise InputError(f"prompt pack {self.name}: {template}: {problem}") from problem
 
@@ -60,7 +64,7 @@ def load_pack(pack: str | Path) -> PromptPack:
         raise InputError(f"prompt pack {pack}: lacks {', '.join(missing)}")
     name = root.resolve().name
     contents = digest({file: digest_bytes(data) for file, data in files.items()})
-    return PromptPack(name, contents, _environment(name, files))
+    return PromptPack(name, contents, _renderer(_environment(name, files)))
 
 
 def fence(text: str, name: str) -> str:
@@ -78,6 +82,16 @@ def fence(text: str, name: str) -> str:
 def one_line(text: str) -> str:
     """Text on one line, for lists."""
     return " ".join(text.split())
+
+
+def _renderer(environment: Environment) -> Callable[..., str]:
+    """Keeps what it rendered last: all questions of a task share the system prompt, and come one after the other."""
+
+    @lru_cache(maxsize=KEPT, typed=True)
+    def rendered(template: str, **context: Any) -> str:
+        return environment.get_template(template).render(**context)
+
+    return rendered
 
 
 def _environment(name: str, files: dict[str, bytes]) -> Environment:

@@ -1,8 +1,9 @@
 """Benchmark core: the names and the constants that SQL uses. Read from tokens, so that no statement is too odd."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from sqlglot import TokenType
@@ -14,6 +15,7 @@ _CREATE = re.compile(r"\bCREATE\s", re.IGNORECASE)
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
 _CONSTRAINTS = {"CONSTRAINT", "PRIMARY KEY", "FOREIGN KEY", "UNIQUE", "CHECK", "EXCLUDE", "LIKE"}
 _BEFORE_TABLE = {"FROM", "JOIN", "INTO", "UPDATE", "TABLE", "USING"}
+_SETS = ("tables", "columns", "routines", "ctes", "aliases")
 _BEFORE_ROUTINE = {"VIEW", "FUNCTION", "PROCEDURE", "TYPE"}
 
 
@@ -47,9 +49,8 @@ class Constants:
 
 def identifiers(statements: Sequence[str], schema_text: str) -> Identifiers:
     """The names in a schema's `CREATE` statements and in the statements given. Text that is no SQL adds none."""
-    found: dict[str, set[str]] = {name: set() for name in ("tables", "columns", "routines", "ctes", "aliases")}
-    for tokens in _schema_statements(schema_text):
-        _created(tokens, found)
+    schema = _schema_names(schema_text)
+    found: dict[str, set[str]] = {name: set(schema[name]) for name in _SETS}
     only_columns = found["columns"] - found["tables"]
     for tokens in _token_runs(statements):
         _used(tokens, found)
@@ -78,6 +79,15 @@ def _token_runs(statements: Sequence[str], depth: int = 2) -> Iterator[Tokens]:
         yield tokens
         if depth:
             yield from _token_runs([t.value for t in tokens if t.type is TokenType.HEREDOC_STRING], depth - 1)
+
+
+@lru_cache(maxsize=64)
+def _schema_names(schema: str) -> Mapping[str, frozenset[str]]:
+    """What a schema creates. Kept, since the tasks of a database share it."""
+    found: dict[str, set[str]] = {name: set() for name in _SETS}
+    for tokens in _schema_statements(schema):
+        _created(tokens, found)
+    return {name: frozenset(names) for name, names in found.items()}
 
 
 def _schema_statements(schema: str) -> Iterator[Tokens]:

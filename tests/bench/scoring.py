@@ -12,10 +12,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from chat_server import Answer, ChatServer, completion
+from throughput import throughput
 
+from guard.choices import Choices, EndpointChoice, JudgeChoice, SimulatorChoice
 from guard.runs import RunFolder, Watch, run
 from guard.scoring import Scope
-from guard.wiring import Choices, EndpointChoice, JudgeChoice, SimulatorChoice
 from judge.rule_judge import RuleJudge
 from suites.load import load
 from suites.questions import AmbReference, LocReference
@@ -62,6 +63,7 @@ def main() -> None:
     pairs = [(q, q.reference.answer) for q in suite.questions if isinstance(q.reference, AmbReference | LocReference)]
     once, tenfold = (seconds(lambda n=n: [judge.rate(q, a) for q, a in pairs * n]) for n in (1, 10))
     say(f"rule judge, ten times the replies: {tenfold / once:.1f} x the time ({len(pairs) / once:.0f} replies/s)")
+    throughput(say)
 
 
 if __name__ == "__main__":

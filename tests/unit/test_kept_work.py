@@ -5,12 +5,12 @@ import random
 from functools import cache
 from pathlib import Path
 
-from chat_server import ChatServer
+from chat_server import Answer, ChatServer, completion
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmark_core.chat import ChatRequest, Decoding, Message
-from benchmark_core.openai_chat import Endpoint, OpenAIChat
+from benchmark_core.openai_chat import A_TURN, Endpoint, OpenAIChat
 from judge.rule_judge import RuleJudge
 from judge.verdict import Evidence, Judged
 from simulators.prompts_loader import BUILT_IN, KEPT, PromptPack, load_pack
@@ -64,3 +64,22 @@ def test_extra_goes_before_decoding() -> None:
         asyncio.run(ask(server.base_url))
     body = server.received[0].body
     assert (body["temperature"], body["nested"]) == (0.7, {"a": [1, None]})
+
+
+def test_callers_that_go_away_leave_their_turn_to_others() -> None:
+    async def ask(base_url: str) -> None:
+        async with OpenAIChat(Endpoint(base_url, "m", concurrency=64)) as chat:
+
+            async def one(number: int) -> None:
+                await chat.complete(ChatRequest((Message("user", str(number)),), Decoding()))
+
+            for wait_s in (0.0, 0.02, 0.03, 0.04):
+                gone = [asyncio.create_task(one(n)) for n in range(64)]
+                await asyncio.sleep(wait_s)
+                for task in gone:
+                    task.cancel()
+                await asyncio.gather(*gone, return_exceptions=True)
+            await asyncio.wait_for(asyncio.gather(*(one(n) for n in range(3 * A_TURN))), timeout=20)
+
+    with ChatServer(Answer(completion("ok"), delay_s=0.02)) as server:
+        asyncio.run(ask(server.base_url))

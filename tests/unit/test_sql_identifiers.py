@@ -39,6 +39,12 @@ def test_a_schema_without_sql_has_no_names() -> None:
     assert not identifiers(["it's"], "no statements here").all
 
 
+def test_a_statement_adds_nothing_to_the_schema_of_the_next() -> None:
+    before = identifiers([], SCHEMA)
+    assert "riders" in identifiers([SQL], SCHEMA).tables - before.tables
+    assert identifiers([], SCHEMA) == before
+
+
 def test_constants_with_bodies() -> None:
     found = constants(["SELECT 'It''s', 3.50, -2 FROM t -- 9", "DO $$ BEGIN PERFORM 'q', 7; END $$", "it's"])
     assert found.strings == {"It's", "q"}
