@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 
 from guard.choices import Choices, EndpointChoice, Role
@@ -11,6 +12,22 @@ from guard.preflight_checks import Target
 from guard.runs import RunFolder, rehearse, write_atomically
 from guard.scoring import Scope, plan, standings, todo
 from suites.load import Suite
+
+FAMILIES = (
+    "claude",
+    "command",
+    "deepseek",
+    "gemini",
+    "gemma",
+    "glm",
+    "gpt",
+    "grok",
+    "kimi",
+    "llama",
+    "mistral",
+    "qwen",
+)
+"""Names that stand for a family wherever they stand in a model's name; else its first word does."""
 
 
 def forecast(suite: Suite, choices: Choices, scope: Scope, folder: RunFolder) -> Forecast:
@@ -38,7 +55,22 @@ def look_first(suite: Suite, choices: Choices, scope: Scope, folder: RunFolder) 
     folder.root.mkdir(parents=True, exist_ok=True)
     write_atomically(folder.preflight, json.dumps(report.to_json(), indent=1))
     raise_for(report)
-    return lines(report)
+    return [*lines(report), *kin(choices.models)]
+
+
+def kin(models: Mapping[str, str]) -> list[str]:
+    """A warning when simulator and judge seem to be of one family: judges favour their kin (FastChat #3911)."""
+    families = {_family(model) for model in models.values()}
+    if len(models) < 2 or len(families) > 1:
+        return []
+    return [
+        f"warn: judge: of the simulator's family ({families.pop()}), and judges favour their kin; compare with another"
+    ]
+
+
+def _family(model: str) -> str:
+    name = model.rpartition("/")[2].casefold()
+    return next((family for family in FAMILIES if family in name), re.split(r"[^a-z]", name)[0] or name)
 
 
 async def _needed(

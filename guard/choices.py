@@ -9,7 +9,7 @@ from benchmark_core.chat import Decoding
 from guard.prices import Price
 from judge.rubric import Rubric
 from simulators.controls import Fault
-from simulators.remote import Protocol
+from simulators.remote_wire import Protocol
 
 MODEL_SIMULATORS = ("baseline", "function-driven")
 DOSES = (5, 10, 20)  # percent

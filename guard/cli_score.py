@@ -26,7 +26,7 @@ from guard.runs import RunFolder, run
 from guard.scoring import Scope
 from guard.show import console, show_forecast, show_scorecard, watching
 from judge.rubric import Rubric
-from simulators.remote import Protocol
+from simulators.remote_wire import Protocol
 from suites.load import OPEN, load
 from suites.questions import Kind
 

@@ -1,6 +1,7 @@
 """Guard: keeps a run within its money. A question is begun only if its dearest course can still be paid."""
 
 import asyncio
+import math
 
 from benchmark_core.errors import UserSimGuardError
 
@@ -19,22 +20,22 @@ class Purse:
 
     def __init__(self, limit: float, spent: float) -> None:
         self.limit, self.spent = limit, spent
-        self._reserved = 0.0
+        self._open: list[float] = []
         self._settled = asyncio.Condition()
 
     async def reserve(self, most: float) -> bool:
         """Set the dearest course of a question aside; waits for open ones to settle, False when it cannot be paid."""
         async with self._settled:
-            while self.spent + self._reserved + most > self.limit:
-                if not self._reserved:
+            while self.spent + math.fsum(self._open) + most > self.limit:
+                if not self._open:
                     return False
                 await self._settled.wait()
-            self._reserved += most
+            self._open.append(most)
             return True
 
     async def settle(self, most: float, actual: float) -> None:
         """Book what a question cost, and free what was set aside for it."""
         async with self._settled:
-            self._reserved = max(0.0, self._reserved - most)
+            self._open.remove(most)
             self.spent += actual
             self._settled.notify_all()

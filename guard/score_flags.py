@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from judge.rubric import Rubric
-from simulators.remote import Protocol as RemoteProtocol
+from simulators.remote_wire import Protocol as RemoteProtocol
 from suites.questions import Kind
 
 _MODEL, _OWN, _JUDGE = "Model", "Your own simulator", "Judge"

@@ -10,7 +10,6 @@ from typing import Any
 
 from benchmark_core.digest import digest
 from benchmark_core.errors import InputError
-from benchmark_core.json_http import JsonHttp
 from benchmark_core.ports import Ask, Reply, UserSimulator
 from guard.asking import Bench
 from guard.chats import Chats
@@ -27,7 +26,6 @@ from simulators.controls import Annotations, DoseControl, LeakyControl, MuteCont
 from simulators.function_driven import FunctionDriven
 from simulators.plugin import load_plugin
 from simulators.prompts_loader import load_pack
-from simulators.remote import Remote, RemoteSpec
 from simulators.replay import Replay
 from simulators.replies import read_replies
 from simulators.spec import SimulatorSpec
@@ -138,6 +136,9 @@ async def _with_model(choice: SimulatorChoice, chats: Chats) -> Simulator:
 async def _remote(choice: SimulatorChoice, stack: AsyncExitStack, concurrency: int) -> Simulator:
     if choice.remote is None:
         raise InputError("--simulator remote needs --url")
+    from benchmark_core.json_http import JsonHttp  # slow imports, that only this needs
+    from simulators.remote import Remote, RemoteSpec
+
     there = choice.remote
     key = os.environ.get(there.api_key_env, "")
     client = JsonHttp(there.url, api_key=key, deadline_s=there.deadline_s, concurrency=concurrency)

@@ -3,7 +3,6 @@
 import time
 import uuid
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -16,6 +15,7 @@ from simulators.remote_wire import (
     AdkAnswer,
     AdkHealth,
     AdkReady,
+    Protocol,
     RemoteResponse,
     RemoteUsage,
     adk_task_data,
@@ -25,13 +25,6 @@ from simulators.remote_wire import (
 ADK_SERVICE = "user_simulator"
 
 M = TypeVar("M", bound=BaseModel)
-
-
-class Protocol(StrEnum):
-    """`minimal`: one POST a question (`RemoteRequest`). `adk`: the user simulator service of BIRD-Interact-ADK."""
-
-    MINIMAL = "minimal"
-    ADK = "adk"
 
 
 @dataclass(frozen=True, slots=True)

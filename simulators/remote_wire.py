@@ -1,5 +1,6 @@
 """Simulators: what is said to a simulator behind HTTP, and what it may say. The shape of each message, nothing else."""
 
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,6 +11,13 @@ from suites.tasks import Ambiguity, Level, Oracle
 REMOTE_FORMAT: Literal["usersim-guard/remote/1"] = "usersim-guard/remote/1"
 
 Count = Annotated[int, Field(ge=0)]
+
+
+class Protocol(StrEnum):
+    """`minimal`: one POST a question (`RemoteRequest`). `adk`: the user simulator service of BIRD-Interact-ADK."""
+
+    MINIMAL = "minimal"
+    ADK = "adk"
 
 
 class _Message(BaseModel):

@@ -143,13 +143,14 @@ def test_a_second_run_into_a_folder_is_refused_and_resume_takes_it(suite: Path, 
     assert 'variant was "oracle", is "mute"' in other.stderr
 
 
-def test_an_endpoint_that_is_not_there(suite: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("look", "says"), [("--preflight", "no question was asked"), ("--no-preflight", "--resume")])
+def test_an_endpoint_that_is_not_there(suite: Path, tmp_path: Path, look: str, says: str) -> None:
     lost = cli(
         "score", "--simulator", "baseline", "--suite", suite, "--out", tmp_path / "r", "--model", "m",
-        "--base-url", "http://127.0.0.1:9/v1", "--deadline", "1", OPENAI_API_KEY="sk-secret-value",
+        "--base-url", "http://127.0.0.1:9/v1", "--deadline", "1", look, OPENAI_API_KEY="sk-secret-value",
     )  # fmt: skip
     assert lost.returncode == ExitCode.INFRASTRUCTURE
-    assert "--resume" in lost.stderr
+    assert says in lost.stderr
     written = b"".join(path.read_bytes() for path in (tmp_path / "r").iterdir())
     assert b"sk-secret-value" not in written
     assert "sk-secret-value" not in lost.stdout + lost.stderr

@@ -145,7 +145,7 @@ def test_what_a_line_cost() -> None:
 
 @given(st.lists(st.tuples(st.floats(0.01, 3), st.floats(0, 1)), max_size=30), st.floats(0, 10))
 def test_a_purse_is_never_overdrawn(orders: list[tuple[float, float]], limit: float) -> None:
-    """Questions that cost a part of what was set aside for them, all at once."""
+    """Questions that cost a part of what was set aside for them, all at once; nobody waits for ever."""
 
     async def spend() -> float:
         purse = Purse(limit, 0.0)
@@ -155,7 +155,7 @@ def test_a_purse_is_never_overdrawn(orders: list[tuple[float, float]], limit: fl
                 await asyncio.sleep(0)
                 await purse.settle(most, most * part)
 
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
             for most, part in orders:
                 group.create_task(one(most, part))
         return purse.spent

@@ -19,8 +19,8 @@ from benchmark_core.digest import digest
 from benchmark_core.errors import InputError, SimulatorError, SimulatorFailure
 from benchmark_core.json_http import JsonHttp
 from benchmark_core.ports import Ask, Reply, Turn
-from simulators.remote import Protocol, Remote, RemoteSpec
-from simulators.remote_wire import REMOTE_FORMAT, RemoteRequest
+from simulators.remote import Remote, RemoteSpec
+from simulators.remote_wire import REMOTE_FORMAT, Protocol, RemoteRequest
 from suites.load import Suite
 from suites.questions import AmbReference, Kind, LocReference, UnaReference
 

@@ -14,6 +14,7 @@ from json_server import JsonServer
 from openai_server import CHAT, OpenAIServer, Route, models
 from suite_builder import read_jsonl, write_jsonl, write_suite
 
+from guard.before import kin
 from guard.exit_codes import ExitCode
 
 KEY = "sk-a-key-that-must-never-show"
@@ -95,6 +96,24 @@ def test_the_preflight_stops_a_run_that_cannot_work(server: OpenAIServer, suite:
     assert cli(*run).returncode == ExitCode.OK
     written = json.loads((tmp_path / "r" / "preflight.json").read_text())
     assert {end["model"] for end in written["endpoints"]} == {"backbone", "judge"}
+
+
+@pytest.mark.fault("D21")
+@pytest.mark.parametrize(
+    ("simulator", "judge", "related"),
+    [
+        ("Qwen/Qwen3-8B", "qwen3-235b", "qwen"),
+        ("gpt-4o", "gpt-4o", "gpt"),
+        ("meta-llama/Meta-Llama-3-8B", "llama-4", "llama"),
+        ("acme-7b", "acme-70b", "acme"),
+        ("gpt-4o", "Qwen3-235B", None),
+        ("acme-7b", "apex-7b", None),
+    ],
+)
+def test_a_judge_of_the_simulators_family_is_warned_of(simulator: str, judge: str, related: str | None) -> None:
+    said = kin({"simulator": simulator, "judge": judge})
+    assert len(said) == (related is not None)
+    assert not related or f"({related})" in said[0]
 
 
 def test_an_endpoint_that_is_away_is_no_bad_input(suite: Path, tmp_path: Path) -> None:

@@ -138,6 +138,7 @@ def test_other_simulators_have_rows_of_their_own(suite: Suite, tmp_path: Path) -
     ]
 
 
+@pytest.mark.fault("D22")
 def test_runs_under_another_judge_or_suite_never_stand_in_one_table(suite: Suite, tmp_path: Path) -> None:
     other = small_suite(tmp_path / "s", tasks=11, points=1)
     runs = [
