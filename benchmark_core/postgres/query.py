@@ -19,7 +19,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.pq.abc import PGconn
 
 from benchmark_core.errors import QueryError, QueryTimeout, ServerError
-from benchmark_core.postgres.wire import Reading, Value, read
+from benchmark_core.postgres.wire import Decode, Reading, Value, decoded, read
 from suites.tasks import Cell
 
 MAX_ROWS = 10_000
@@ -40,9 +40,10 @@ _OPTIONS = " ".join(
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of a result. `truncated`: there were more than the caps let through."""
+    """Rows of a result. `types` are the OIDs of the columns' types; `truncated`: more rows came than the caps keep."""
 
     columns: tuple[str, ...] = ()
+    types: tuple[int, ...] = ()
     rows: tuple[tuple[Value, ...], ...] = ()
     truncated: bool = False
 
@@ -78,7 +79,13 @@ async def connect(dsn: str, **parameters: str) -> AsyncIterator[AsyncConnection[
         await connection.close()
 
 
-async def run_script(session: Session, statements: Sequence[str], deadline_s: float, max_rows: int = MAX_ROWS) -> Table:
+async def run_script(
+    session: Session,
+    statements: Sequence[str],
+    deadline_s: float,
+    max_rows: int = MAX_ROWS,
+    decode: Decode = decoded,
+) -> Table:
     """Run statements in order, each committing on its own as in psql, and give the last result that has columns.
 
     A string of several statements is one transaction, unless it says otherwise. All rows are drained; what goes over
@@ -89,7 +96,7 @@ async def run_script(session: Session, statements: Sequence[str], deadline_s: fl
         ServerError: when the session was dead before.
         QueryTimeout: when `deadline_s` seconds, for all together, are over. The session is dead then.
     """
-    work = asyncio.ensure_future(_run_all(session.connection.pgconn, statements, max_rows))
+    work = asyncio.ensure_future(_run_all(session.connection.pgconn, statements, Reading(max_rows, decode)))
     try:
         done, _ = await asyncio.wait({work}, timeout=deadline_s)
         if not done:
@@ -103,11 +110,10 @@ async def run_script(session: Session, statements: Sequence[str], deadline_s: fl
         await asyncio.gather(work, return_exceptions=True)
 
 
-async def _run_all(pgconn: PGconn, statements: Sequence[str], max_rows: int) -> Table:
-    reading = Reading(max_rows)
+async def _run_all(pgconn: PGconn, statements: Sequence[str], reading: Reading) -> Table:
     for statement in statements:
         await read(pgconn, statement, reading)
-    return Table(reading.columns, tuple(reading.rows), reading.truncated)
+    return Table(reading.columns, reading.types, tuple(reading.rows), reading.truncated)
 
 
 async def fetch(session: Session, statement: str, deadline_s: float, max_rows: int = MAX_ROWS) -> Table:

@@ -4,7 +4,7 @@ psycopg's cursors either load a result or refuse strings of several statements; 
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -24,26 +24,50 @@ _COPY = (ExecStatus.COPY_IN, ExecStatus.COPY_OUT, ExecStatus.COPY_BOTH)
 Value = Cell | Decimal
 """A cell as read: `numeric` is exact; NaN, infinities and whatever JSON has no type for are PostgreSQL's text."""
 
+Decode = Callable[[bytes, int], Value]
+"""From a cell's text (never NULL) and the OID of its type to the value that is kept."""
+
+
+def decoded(cell: bytes, oid: int) -> Value:
+    """Numbers and booleans as such, everything else as PostgreSQL's text."""
+    text = cell.decode()
+    if oid in _INTEGERS:
+        return int(text)
+    if oid == _BOOLEAN:
+        return text == "t"
+    if (oid == _NUMERIC or oid in _FLOATS) and text.lstrip("-") not in ("NaN", "Infinity"):
+        return Decimal(text) if oid == _NUMERIC else float(text)
+    return text
+
+
+def as_text(cell: bytes, oid: int) -> str:
+    """PostgreSQL's text, whatever the type: for who decides by the type's OID what it means."""
+    return cell.decode()
+
 
 @dataclass(slots=True)
 class Reading:
     """The last result that has columns, as far as the caps let it through."""
 
     max_rows: int
+    decode: Decode
     columns: tuple[str, ...] = ()
+    types: tuple[int, ...] = ()
     rows: list[tuple[Value, ...]] = field(default_factory=list)
     bytes: int = 0
     truncated: bool = False
 
-    def begin(self, columns: tuple[str, ...]) -> None:
-        self.columns, self.rows, self.bytes, self.truncated = columns, [], 0, False
+    def begin(self, columns: tuple[str, ...], types: tuple[int, ...]) -> None:
+        self.columns, self.types = columns, types
+        self.rows, self.bytes, self.truncated = [], 0, False
 
     def add(self, result: PGresult) -> None:
         raw = [result.get_value(0, column) for column in range(result.nfields)]
         self.bytes += sum(len(cell) for cell in raw if cell is not None)
         self.truncated = self.truncated or len(self.rows) >= self.max_rows or self.bytes > MAX_BYTES
         if not self.truncated:
-            self.rows.append(tuple(_value(cell, result.ftype(column)) for column, cell in enumerate(raw)))
+            cells = zip(raw, self.types, strict=True)
+            self.rows.append(tuple(None if cell is None else self.decode(cell, oid) for cell, oid in cells))
 
 
 async def read(pgconn: PGconn, statement: str, into: Reading) -> None:
@@ -70,7 +94,8 @@ async def _read(pgconn: PGconn, statement: bytes, into: Reading) -> None:
     async for result in _results(pgconn, statement):
         if result.status in _ROWS and failed is None:
             if fresh:
-                into.begin(tuple((result.fname(i) or b"").decode() for i in range(result.nfields)))
+                columns = range(result.nfields)
+                into.begin(tuple((result.fname(i) or b"").decode() for i in columns), tuple(map(result.ftype, columns)))
             if result.status == ExecStatus.SINGLE_TUPLE:
                 into.add(result)
             fresh = result.status == ExecStatus.TUPLES_OK
@@ -128,19 +153,6 @@ def _error(result: PGresult) -> QueryError:
     message = result.error_field(DiagnosticField.MESSAGE_PRIMARY) or result.error_message or b"failed"
     state = result.error_field(DiagnosticField.SQLSTATE)
     return QueryError(message.decode("utf-8", "replace").strip(), sqlstate=state.decode() if state else None)
-
-
-def _value(cell: bytes | None, oid: int) -> Value:
-    if cell is None:
-        return None
-    text = cell.decode()
-    if oid in _INTEGERS:
-        return int(text)
-    if oid == _BOOLEAN:
-        return text == "t"
-    if (oid == _NUMERIC or oid in _FLOATS) and text.lstrip("-") not in ("NaN", "Infinity"):
-        return Decimal(text) if oid == _NUMERIC else float(text)
-    return text
 
 
 def _first_line(error: Exception) -> str:
