@@ -86,7 +86,7 @@ async def run_script(
     max_rows: int = MAX_ROWS,
     decode: Decode = decoded,
 ) -> Table:
-    """Run statements in order, each committing on its own as in psql, and give the last result that has columns.
+    """Run statements in order, each committing on its own as in psql, and give what the last one returned.
 
     A string of several statements is one transaction, unless it says otherwise. All rows are drained; what goes over
     `max_rows` or `wire.MAX_BYTES` is not kept.

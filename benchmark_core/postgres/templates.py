@@ -18,7 +18,7 @@ from psycopg import AsyncConnection, sql
 
 from benchmark_core.errors import QueryError, ServerError
 from benchmark_core.postgres.query import Session, command, connect, run_script, terminate
-from benchmark_core.postgres.scram import verifier
+from benchmark_core.postgres.roles import Access, admit, create_role, hand_over, inside
 from benchmark_core.postgres.server import Server
 
 BUILD_DEADLINE_S = 600.0
@@ -26,9 +26,6 @@ BUILD_DEADLINE_S = 600.0
 _VACATE_S = 30.0
 _RECIPE = "1"  # part of every template's name: raise it when the way of building changes
 _TEMPLATE, _OWNER, _TRIAL = "usg_t_", "usg_o_", "usg_x_"
-_ROLE = sql.SQL(
-    "CREATE ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS CONNECTION LIMIT 8 PASSWORD {}"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +38,11 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """A database of one trial. `role` is its own, unprivileged, owns every object in it, and goes with it."""
+    """A database of one trial. `role` is its own, unprivileged, and goes with it; `owner` owns the objects in it."""
 
     name: str
     role: str
+    owner: str
     server: Server
     admin: AsyncConnection[Any] = field(repr=False)
     password: str = field(repr=False)
@@ -80,32 +78,39 @@ class Workspace:
         async with connect(self.server.dsn) as admin:
             await command(admin, "SELECT pg_advisory_lock(%s)", _lock_key(digest[:8]))
             if not await command(admin, "SELECT 1 FROM pg_database WHERE datname = %s", template.name):
-                async with self._trial(admin, "template0", None) as draft:
+                async with self._trial(admin, "template0", None, Access.WRITE) as draft:
                     await _build(draft, build_sql, deadline_s)
                     await _publish(draft, template)
         return template
 
     @asynccontextmanager
-    async def clone(self, template: Template) -> AsyncIterator[Clone]:
-        """A fresh copy of a template, dropped at the end whatever happens."""
-        async with connect(self.server.dsn) as admin, self._trial(admin, template.name, template.owner) as clone:
-            yield clone
+    async def clone(self, source: Template | Clone, access: Access = Access.WRITE) -> AsyncIterator[Clone]:
+        """A fresh copy of a template, or of a clone without sessions, dropped at the end whatever happens."""
+        async with connect(self.server.dsn) as admin:
+            async with self._trial(admin, source.name, source.owner, access) as clone:
+                yield clone
 
     @asynccontextmanager
     async def snapshot(self, clone: Clone) -> AsyncIterator[Clone]:
         """A copy of a clone as it is, under a role of its own. Ends the clone's sessions; new ones may follow."""
-        await _vacate(clone)
-        async with connect(self.server.dsn) as admin, self._trial(admin, clone.name, clone.role) as copy:
+        await vacate(clone)
+        async with self.clone(clone) as copy:
             yield copy
 
     @asynccontextmanager
-    async def _trial(self, admin: AsyncConnection[Any], source: str, owner: str | None) -> AsyncIterator[Clone]:
+    async def _trial(
+        self, admin: AsyncConnection[Any], source: str, owner: str | None, access: Access
+    ) -> AsyncIterator[Clone]:
         name, password = next(self._names), secrets.token_urlsafe(24)
         try:
-            await _create(admin, name, password, _how(self.server, source))
-            clone = Clone(name, name, self.server, admin, password)
-            await _hand_over(clone, owner)
-            yield clone
+            await create_role(admin, name, password)
+            how = _how(self.server, source)
+            await command(admin, sql.SQL("CREATE DATABASE {} {}").format(sql.Identifier(name), how))
+            await admit(admin, name, name, access)
+            await hand_over(self.server, name, name, owner, access)
+            yield Clone(
+                name, name, owner if owner and access is not Access.WRITE else name, self.server, admin, password
+            )
         finally:
             await _drop(admin, name)
 
@@ -149,37 +154,18 @@ def _how(server: Server, source: str) -> sql.Composed:
     return sql.SQL(" ").join(parts)
 
 
-async def _create(admin: AsyncConnection[Any], name: str, password: str, how: sql.Composed) -> None:
-    database = role = sql.Identifier(name)
-    await command(admin, _ROLE.format(role, verifier(password)))
-    await command(admin, sql.SQL("GRANT {} TO CURRENT_USER").format(role))
-    await command(admin, sql.SQL("CREATE DATABASE {} {}").format(database, how))
-    await command(admin, sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database))
-    await command(admin, sql.SQL("GRANT CONNECT, CREATE, TEMPORARY ON DATABASE {} TO {}").format(database, role))
-
-
-async def _hand_over(clone: Clone, owner: str | None) -> None:
-    """Give the role what is in the database, but not the database: its owner could keep us from dropping it."""
-    role = sql.Identifier(clone.role)
-    async with connect(clone.server.dsn, dbname=clone.name) as inside:
-        if owner is not None:
-            await command(inside, sql.SQL("REASSIGN OWNED BY {} TO {}").format(sql.Identifier(owner), role))
-        elif clone.server.version >= 150000:  # before, everybody may create in public
-            await command(inside, sql.SQL("ALTER SCHEMA public OWNER TO {}").format(role))
-
-
 async def _build(draft: Clone, build_sql: str, deadline_s: float) -> None:
     async with draft.session() as session:
         await run_script(session, (build_sql,), deadline_s)
-    async with connect(draft.server.dsn, dbname=draft.name) as inside:
-        await command(inside, "VACUUM (ANALYZE)")
+    async with inside(draft.server, draft.name) as connection:
+        await command(connection, "VACUUM (ANALYZE)")
     if draft.server.embedded:  # without fsync, a crash may lose what no checkpoint has seen
         await command(draft.admin, "CHECKPOINT")
 
 
 async def _publish(draft: Clone, template: Template) -> None:
     """Give a draft its name, at once and last: a database of that name is always a whole one."""
-    await _vacate(draft)
+    await vacate(draft)
     database, role = sql.Identifier(draft.name), sql.Identifier(draft.role)
     async with draft.admin.transaction():
         for statement in (
@@ -192,7 +178,14 @@ async def _publish(draft: Clone, template: Template) -> None:
             await command(draft.admin, statement)
 
 
-async def _vacate(clone: Clone) -> None:
+async def seal(clone: Clone) -> None:
+    """End a clone's sessions and let nobody in any more: it is now a source of copies, and does not change."""
+    role = sql.Identifier(clone.role)
+    await command(clone.admin, sql.SQL("ALTER ROLE {} NOLOGIN").format(role))
+    await vacate(clone)
+
+
+async def vacate(clone: Clone) -> None:
     """End all sessions in a clone, and wait until they are gone: a database in use cannot be copied or renamed."""
     await terminate(clone.admin, clone.role)
     query = "SELECT 1 FROM pg_stat_activity WHERE datname = %s LIMIT 1"
@@ -205,7 +198,14 @@ async def _vacate(clone: Clone) -> None:
 
 
 async def _drop(admin: AsyncConnection[Any], database: str, *, role: str | None = None) -> None:
-    await command(admin, sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database)))
+    statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database))
+    try:
+        await command(admin, statement)
+    except QueryError:  # prepared transactions outlive their session, and keep the database
+        for (gid,) in await command(admin, "SELECT gid FROM pg_prepared_xacts WHERE database = %s", database):
+            async with connect(admin.info.dsn, password=admin.info.password, dbname=database) as connection:
+                await command(connection, sql.SQL("ROLLBACK PREPARED {}").format(gid))
+        await command(admin, statement)
     await command(admin, sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(role or database)))
 
 

@@ -47,7 +47,7 @@ def as_text(cell: bytes, oid: int) -> str:
 
 @dataclass(slots=True)
 class Reading:
-    """The last result that has columns, as far as the caps let it through."""
+    """The result of the last statement, as far as the caps let it through; no columns when it gave no rows."""
 
     max_rows: int
     decode: Decode
@@ -99,6 +99,8 @@ async def _read(pgconn: PGconn, statement: bytes, into: Reading) -> None:
             if result.status == ExecStatus.SINGLE_TUPLE:
                 into.add(result)
             fresh = result.status == ExecStatus.TUPLES_OK
+        elif result.status == ExecStatus.COMMAND_OK and failed is None:
+            into.begin((), ())
         elif result.status == ExecStatus.FATAL_ERROR:
             failed = failed or _error(result)
         elif result.status in _COPY:

@@ -65,10 +65,15 @@ def test_numbers_with_thousands_of_digits_are_read_and_compared(server: Server) 
     assert isinstance(table.cells()[0][0], str)
 
 
-def test_several_statements_in_one_string_give_the_last_result_with_columns(server: Server) -> None:
-    script = ("SELECT 1 AS a; SELECT 2 AS b, 3 AS c; CREATE TABLE made (x int)", "INSERT INTO made VALUES (1)")
+def test_several_statements_give_the_result_of_the_last_one(server: Server) -> None:
+    script = ("SELECT 1 AS a; CREATE TABLE made (x int)", "INSERT INTO made VALUES (1); SELECT 2 AS b, 3 AS c")
     table = play(server, lambda s: run_script(s, script, 5))
     assert (table.columns, table.rows) == (("b", "c"), ((2, 3),))
+
+
+@pytest.mark.parametrize("script", [("SELECT 1; CREATE TABLE made (x int)",), ("SELECT 1", "SET x.y = '1'")])
+def test_a_last_statement_without_rows_gives_none_of_an_earlier_one(server: Server, script: tuple[str, ...]) -> None:
+    assert play(server, lambda s: run_script(s, script, 5)) == Table()
 
 
 def test_an_empty_result_replaces_an_earlier_one(server: Server) -> None:

@@ -1,0 +1,1 @@
+"""Benchmark core: grading of submissions."""
