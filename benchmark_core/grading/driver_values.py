@@ -21,13 +21,14 @@ _BOUNDS = re.compile(r"(?:\[-?\d+:-?\d+\])+=")
 _ITEM = re.compile(r'[{},]|"(?:[^"\\]|\\.)*"|[^{},"]+', re.DOTALL)
 
 
-def driver_value(cell: bytes, oid: int) -> Any:
-    """The Python value of a cell's text, by the OID of its type.
+def driver_value(text: Any, oid: int) -> Any:
+    """The Python value of a cell's text, by the OID of its type; None is NULL.
 
     Raises:
         ValueError: where psycopg2 does, as for a year before 1 or after 9999.
     """
-    text = cell.decode()
+    if text is None:
+        return None
     if oid in _SCALARS:
         return _SCALARS[oid](text)
     if oid in _ARRAYS:
@@ -43,8 +44,7 @@ def _day(text: str) -> date:
 
 def _moment(text: str) -> datetime:
     if text in _INFINITE_DAY:
-        edge = datetime.max if text == "infinity" else datetime.min
-        return edge
+        return datetime.combine(_INFINITE_DAY[text], time())
     return datetime.fromisoformat(text)
 
 

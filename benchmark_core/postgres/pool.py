@@ -112,10 +112,15 @@ class _Held:
         self._made: asyncio.Future[Clone] = asyncio.get_running_loop().create_future()
         self._released = asyncio.Event()
         self.task = asyncio.create_task(self._hold(space, makers))
-        self.task.add_done_callback(lambda _: self._made.cancel())
+        self.task.add_done_callback(self._over)
 
     def fits(self, source: Source, access: Access) -> bool:
         return self.source == source and self.access is access and not self.task.done()
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._made.cancel()
+        if not task.cancelled():
+            task.exception()  # seen: whoever asks for the clone is told
 
     async def clone(self) -> Clone:
         await asyncio.wait({self._made})

@@ -7,11 +7,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmark_core.errors import QueryError
+from benchmark_core.errors import QueryError, ServerError
 from benchmark_core.postgres.query import MAX_ROWS, Session, Table, command, run_script, terminate
 from benchmark_core.postgres.templates import Clone
 from benchmark_core.postgres.wire import Decode, as_text
 
+_LOST = ("08006", "57P01", "57P02", "57P03")  # also what a server says that is about to go
 _FIRST_LOOK_S, _LOOK_S = 0.05, 0.25
 
 
@@ -42,9 +43,12 @@ async def run(
 ) -> Table:
     """Run a script in a clone under limits, in a session of its own unless one is given.
 
+    A script that ends its own session is an error of its own; a server that is gone is not.
+
     Raises:
-        QueryError, QueryTimeout, ServerError: as `run_script`.
+        QueryError, QueryTimeout: as `run_script`.
         DiskLimit: it wrote too much.
+        ServerError: the server is lost.
     """
     if session is None:
         async with clone.session() as own:
@@ -52,9 +56,12 @@ async def run(
     watch = asyncio.create_task(_watch_disk(clone, limits.disk_bytes))
     try:
         return await run_script(session, statements, limits.deadline_s, limits.rows, decode)
-    except QueryError:
+    except (QueryError, ServerError) as error:
         if watch.done() and not watch.cancelled() and watch.exception() is None:
             raise DiskLimit from None
+        if isinstance(error, ServerError) or error.sqlstate in _LOST:
+            await check(clone)
+            raise QueryError("the session is over", sqlstate="08006") from None
         raise
     finally:
         watch.cancel()
@@ -72,3 +79,11 @@ async def _watch_disk(clone: Clone, growth: int) -> None:
     while await size() <= limit:
         await asyncio.sleep(_LOOK_S)
     await terminate(clone.admin, clone.role)
+
+
+async def check(clone: Clone) -> None:
+    """Raises: ServerError: when the server of a clone is lost."""
+    try:
+        await command(clone.admin, "SELECT 1")
+    except QueryError as error:
+        raise ServerError(f"the server is lost: {error}") from None

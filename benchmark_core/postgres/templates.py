@@ -19,6 +19,7 @@ from psycopg import AsyncConnection, sql
 from benchmark_core.errors import QueryError, ServerError
 from benchmark_core.postgres.query import Session, command, connect, run_script, terminate
 from benchmark_core.postgres.roles import Access, admit, create_role, hand_over, inside
+from benchmark_core.postgres.scram import verifier
 from benchmark_core.postgres.server import Server
 
 BUILD_DEADLINE_S = 600.0
@@ -183,6 +184,18 @@ async def seal(clone: Clone) -> None:
     role = sql.Identifier(clone.role)
     await command(clone.admin, sql.SQL("ALTER ROLE {} NOLOGIN").format(role))
     await vacate(clone)
+
+
+async def reclaim(clone: Clone) -> None:
+    """End a clone's sessions, and undo what its role may have done to itself: settings, and its password."""
+    role, database = sql.Identifier(clone.role), sql.Identifier(clone.name)
+    await terminate(clone.admin, clone.role)
+    for statement in (
+        sql.SQL("ALTER ROLE {} RESET ALL").format(role),
+        sql.SQL("ALTER ROLE {} IN DATABASE {} RESET ALL").format(role, database),
+        sql.SQL("ALTER ROLE {} PASSWORD {}").format(role, verifier(clone.password)),
+    ):
+        await command(clone.admin, statement)
 
 
 async def vacate(clone: Clone) -> None:
