@@ -5,6 +5,7 @@ and so gets it with those scripts replayed.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from benchmark_core.postgres.templates import Clone, Template, Workspace, seal
 WAITING = 12
 """Clones that lie ready, over all sources together."""
 
+_LOG = logging.getLogger(__name__)
 _MAKERS = 4  # copies of small databases run side by side, but not without end
 
 Source = Template | Clone
@@ -77,7 +79,7 @@ class Pool:
             try:
                 yield clone
             finally:
-                self._forget(clone)
+                await self._forget(clone)
 
     async def close(self) -> None:
         """Drop every clone, also those that somebody holds."""
@@ -98,10 +100,13 @@ class Pool:
         held.task.add_done_callback(lambda _: self._all.discard(held))
         return held
 
-    def _forget(self, source: Source) -> None:
-        for held in [held for held in self._ready if held.source is source]:
-            self._ready.remove(held)
+    async def _forget(self, source: Source) -> None:
+        """Drop the copies of a source before itself: its role may own what is in them."""
+        copies = [held for held in self._all if held.source is source]
+        self._ready = [held for held in self._ready if held.source is not source]
+        for held in copies:
             held.release()
+        await asyncio.gather(*(held.task for held in copies), return_exceptions=True)
 
 
 class _Held:
@@ -118,9 +123,9 @@ class _Held:
         return self.source == source and self.access is access and not self.task.done()
 
     def _over(self, task: asyncio.Task[None]) -> None:
-        self._made.cancel()
-        if not task.cancelled():
-            task.exception()  # seen: whoever asks for the clone is told
+        failed = None if task.cancelled() else task.exception()
+        if not self._made.cancel() and failed:  # else whoever asks for the clone is told
+            _LOG.warning("a clone was not dropped, the next run will: %s", failed)
 
     async def clone(self) -> Clone:
         await asyncio.wait({self._made})

@@ -53,7 +53,9 @@ def test_values_keep_what_they_are(server: Server) -> None:
 
 def test_cells_are_json_and_lose_nothing() -> None:
     exact = Decimal("0.12345678901234567890")
-    table = Table(("n",), (1700,), ((Decimal("1.50"),), (Decimal("3.00"),), (exact,), (Decimal(10) ** 400,), ("x",), (None,)))
+    table = Table(
+        ("n",), (1700,), ((Decimal("1.50"),), (Decimal("3.00"),), (exact,), (Decimal(10) ** 400,), ("x",), (None,))
+    )
     cells = [row[0] for row in table.cells()]
     assert cells == [1.5, 3, "0.12345678901234567890", "1" + "0" * 400, "x", None]
 
