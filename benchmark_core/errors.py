@@ -9,6 +9,7 @@
     │   ├── ServerError       the server cannot be had
     │   ├── QueryError        a statement failed; carries the SQLSTATE
     │   └── QueryTimeout      a statement was stopped at its deadline
+    ├── JailUnavailable       this machine cannot lock hostile test code in
     ├── LedgerError
     │   └── DigestMismatch    the run on disk is of another simulator, suite or judge
     └── CertificateError      a certificate that does not verify
@@ -107,6 +108,10 @@ class QueryError(DatabaseError):
 
 class QueryTimeout(DatabaseError):
     """A statement was stopped at its deadline."""
+
+
+class JailUnavailable(UserSimGuardError):
+    """Test cases cannot be run here: the message says which lock the machine refuses, and with which error."""
 
 
 class LedgerError(UserSimGuardError):

@@ -26,6 +26,7 @@ from guard.cli_data import audit_app, db_app, local_model
 from guard.cli_demo import demo, demo_llm
 from guard.cli_doctor import doctor
 from guard.cli_export import explain, export, schema
+from guard.cli_grade import grade
 from guard.cli_score import score
 from guard.cli_suites import data_app
 from guard.exit_codes import ExitCode
@@ -52,6 +53,7 @@ app.add_typer(db_app, name="db")
 app.command("local-model")(local_model)
 app.command()(doctor)
 app.command()(score)
+app.command()(grade)
 app.command()(compare)
 app.command()(export)
 app.command()(explain)

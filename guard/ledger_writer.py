@@ -3,13 +3,13 @@
 A ledger holds replies, and replies can hold gold: the file is readable by its owner alone.
 """
 
-import fcntl
 import json
 import os
 from pathlib import Path
 from typing import Any, Self
 
 from benchmark_core.errors import DigestMismatch, InputError
+from guard.appending import open_alone, write_line
 from guard.ledger import FORMAT, Header, ScoredItem, dump_header, dump_item, format_of, read_header
 
 
@@ -29,15 +29,10 @@ class Ledger:
             LedgerError: it is damaged.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        descriptor = open_alone(path)
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(f"{path}: another process is scoring into this run") from None
-            _drop_torn_line(descriptor)
             if os.fstat(descriptor).st_size == 0:
-                _write_line(descriptor, dump_header(header))
+                write_line(descriptor, dump_header(header))
                 return cls(path, header, descriptor)
             if not resume:
                 raise InputError(f"{path}: holds a run already; go on with --resume, or choose another --out")
@@ -54,7 +49,7 @@ class Ledger:
 
     def append(self, item: ScoredItem) -> None:
         """Write one item; it is with the operating system when this returns, so that a kill cannot lose it."""
-        _write_line(self._descriptor, dump_item(item))
+        write_line(self._descriptor, dump_item(item))
 
     def close(self) -> None:
         """Release the lock."""
@@ -65,27 +60,6 @@ class Ledger:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _drop_torn_line(descriptor: int) -> None:
-    """Cut what a kill left behind the last line break: that item counts as not done."""
-    size = os.fstat(descriptor).st_size
-    keep, step = size, 65536
-    while keep > 0:
-        start = max(0, keep - step)
-        at = os.pread(descriptor, keep - start, start).rfind(b"\n")
-        if at >= 0:
-            keep = start + at + 1
-            break
-        keep = start
-    if keep != size:
-        os.ftruncate(descriptor, keep)
-
-
-def _write_line(descriptor: int, line: bytes) -> None:
-    data = line + b"\n"
-    while data:
-        data = data[os.write(descriptor, data) :]
 
 
 def _demand_same(path: Path, found: Header, wanted: Header) -> None:

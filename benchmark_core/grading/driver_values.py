@@ -6,6 +6,7 @@ with the same equality, but for trailing zeros).
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
@@ -32,8 +33,28 @@ def driver_value(text: Any, oid: int) -> Any:
     if oid in _SCALARS:
         return _SCALARS[oid](text)
     if oid in _ARRAYS:
-        return _array(text, _ARRAYS[oid])
+        return parse_array(text, _ARRAYS[oid])
     return text
+
+
+def parse_array(text: str, item: Callable[[str], Any]) -> list[Any]:
+    """The items of an array's text, nested as it is; NULL is None. Bounds are dropped.
+
+    Raises:
+        ValueError, StopIteration, IndexError: for text that is no array, and whatever `item` raises.
+    """
+    return next(_lists(_ITEM.finditer(_BOUNDS.sub("", text, count=1)), item))[0]  # type: ignore[no-any-return]
+
+
+def interval_parts(text: str) -> tuple[int, int, int] | None:
+    """Months, days and microseconds of an interval's text; None for an infinite one."""
+    found = _INTERVAL.fullmatch(text)
+    if found is None:
+        return None
+    years, months, days = (int(found[part] or 0) for part in ("years", "months", "days"))
+    seconds = int(found["hours"] or 0) * 3600 + int(found["minutes"] or 0) * 60 + Decimal(found["seconds"] or 0)
+    microseconds = int(seconds * 1_000_000) * (-1 if found["sign"] == "-" else 1)
+    return years * 12 + months, days, microseconds
 
 
 def _day(text: str) -> date:
@@ -53,21 +74,15 @@ def _clock(text: str) -> time:
 
 
 def _interval(text: str) -> timedelta:
-    found = _INTERVAL.fullmatch(text)
-    if found is None:
+    if (parts := interval_parts(text)) is None:
         return timedelta(0)  # an infinite one, as psycopg2 has it
-    years, months, days = (int(found[part] or 0) for part in ("years", "months", "days"))
-    seconds = int(found["hours"] or 0) * 3600 + int(found["minutes"] or 0) * 60 + Decimal(found["seconds"] or 0)
-    microseconds = int(seconds * 1_000_000) * (-1 if found["sign"] == "-" else 1)
+    months, days, microseconds = parts
+    years, months = int(months / 12), int(math.fmod(months, 12))
     return timedelta(days=years * 365 + months * 30 + days, microseconds=microseconds)
 
 
 def _bytes(text: str) -> bytes:
     return bytes.fromhex(text.removeprefix("\\x"))
-
-
-def _array(text: str, item: Callable[[str], Any]) -> list[Any]:
-    return next(_lists(_ITEM.finditer(_BOUNDS.sub("", text, count=1)), item))[0]  # type: ignore[no-any-return]
 
 
 def _lists(tokens: Iterator[re.Match[str]], item: Callable[[str], Any]) -> Iterator[list[Any]]:

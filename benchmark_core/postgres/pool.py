@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from benchmark_core.errors import ServerError
+from benchmark_core.errors import QueryError, ServerError
 from benchmark_core.postgres.roles import Access
 from benchmark_core.postgres.sandbox import Limits, run
 from benchmark_core.postgres.templates import Clone, Template, Workspace, seal
@@ -50,7 +50,7 @@ class Pool:
         """A fresh clone, with `ahead` more made in the meantime for the next who ask for the same.
 
         Raises:
-            QueryError, ServerError: when it cannot be made.
+            ServerError: when it cannot be made.
         """
         held = self._take(source, access)
         try:
@@ -130,7 +130,10 @@ class _Held:
     async def clone(self) -> Clone:
         await asyncio.wait({self._made})
         if self._made.cancelled():
-            self.task.result()  # says why there is none
+            try:
+                self.task.result()  # says why there is none
+            except QueryError as error:
+                raise ServerError(f"a database cannot be copied: {error}") from None
             raise ServerError("the run's databases are closed")
         return self._made.result()
 

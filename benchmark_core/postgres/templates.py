@@ -63,9 +63,18 @@ class Clone:
 class Workspace:
     """One run's databases on a server. Made by `workspace`."""
 
-    def __init__(self, server: Server, token: str) -> None:
+    def __init__(self, server: Server, token: str, guard: AsyncConnection[Any]) -> None:
         self.server = server
+        self._guard = guard  # holds the lock on the token
         self._names = (f"{_TRIAL}{token}_{number:x}" for number in itertools.count())
+
+    async def alive(self) -> bool:
+        """Whether the run's databases are still its own: where the server was lost, others may drop them."""
+        try:
+            await command(self._guard, "SELECT 1")
+        except QueryError:
+            return False
+        return True
 
     async def template(self, build_sql: str, deadline_s: float = BUILD_DEADLINE_S) -> Template:
         """The template of `build_sql`, built unless the server has it; two that ask at once build it once.
@@ -127,7 +136,7 @@ async def workspace(server: Server) -> AsyncIterator[Workspace]:
     async with connect(server.dsn) as admin:
         await command(admin, "SELECT pg_advisory_lock(%s)", _lock_key(bytes.fromhex(token)))
         await _reap(admin)
-        yield Workspace(server, token)
+        yield Workspace(server, token, admin)
 
 
 async def purge(server: Server) -> None:

@@ -84,12 +84,12 @@ def _around_bodies(name: str, statement: Tokens) -> Iterator[Clause]:
 
 
 def _query(tokens: Tokens, depth: int) -> Iterator[Clause]:
-    starts = _starts(tokens)
+    starts = clause_starts(tokens)
     for (name, start), end in zip(starts, [start for _, start in starts[1:]] + [len(tokens)], strict=True):
         yield from _expanded(Clause(name, tokens[start:end]), depth)
 
 
-def _starts(tokens: Tokens) -> list[tuple[str, int]]:
+def clause_starts(tokens: Tokens) -> list[tuple[str, int]]:
     """Names and first tokens of the clauses at the top level; the first clause starts at 0."""
     levels = levels_of(tokens)
     found: list[tuple[str, int]] = []
@@ -186,7 +186,7 @@ def _ctes(tokens: Tokens, depth: int) -> Iterator[Clause]:
 def _parts(clause: Clause) -> Iterator[Clause]:
     name, tokens = clause.name, clause.tokens
     if name == "SELECT":
-        distinct = _distinct(tokens)
+        distinct = select_list_start(tokens)
         if distinct > 1:
             yield Clause("DISTINCT", tokens[1:distinct])
         yield from _split_parts(name, tokens[distinct:], at_commas, always=distinct > 1)
@@ -200,7 +200,7 @@ def _parts(clause: Clause) -> Iterator[Clause]:
         yield from _split_parts(name + " SET", _after(tokens, "SET"), at_commas, always=True)
 
 
-def _distinct(tokens: Tokens) -> int:
+def select_list_start(tokens: Tokens) -> int:
     """Index of the first token after `SELECT [ALL | DISTINCT [ON (…)]]`."""
     if len(tokens) < 2 or tokens[1].word not in ("ALL", "DISTINCT"):
         return 1

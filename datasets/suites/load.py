@@ -121,12 +121,14 @@ def _database(folder: Path, name: str) -> Database:
     placed = list(read_rows(knowledge_file, KnowledgeRow))
     knowledge = tuple(row.build() for _, row in placed)
     checks.knowledge_dag(knowledge_file, [(line, row.build()) for line, row in placed])
+    second = folder / f"{name}_second_build.sql"
     return Database(
         name=name,
         build_sql=_read_text(folder / f"{name}_build.sql"),
         schema=_read_text(folder / f"{name}_schema.txt"),
         column_meanings=MappingProxyType(meanings),
         knowledge=knowledge,
+        second_build_sql=_read_text(second) if second.exists() else None,
     )
 
 

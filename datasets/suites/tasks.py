@@ -113,6 +113,8 @@ class Database:
 
     Attributes:
         build_sql: None for official databases, which are published as dumps.
+        second_build_sql: builds the same tables with other rows, where the suite has a second data seed: a prediction
+            must give the reference's result there too, so that a constant cannot pass.
     """
 
     name: str
@@ -120,6 +122,7 @@ class Database:
     schema: str
     column_meanings: Mapping[str, str]
     knowledge: tuple[KnowledgeEntry, ...]
+    second_build_sql: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Benchmark core: where test cases, which are hostile code, may run."""
