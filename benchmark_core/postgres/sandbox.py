@@ -23,7 +23,8 @@ class Limits:
     Attributes:
         deadline_s: seconds for the whole script.
         rows: rows that are kept of its result; more are drained and marked.
-        disk_bytes: how much its clone may grow. Measured every quarter of a second: what is written in between passes.
+        disk_bytes: how much its clone may grow. Measured from 50 ms after the start, every quarter of a second, and at
+            the end: for so long more can be written, but it earns nothing.
     """
 
     deadline_s: float = 60.0
@@ -53,9 +54,10 @@ async def run(
     if session is None:
         async with clone.session() as own:
             return await run(clone, statements, limits, decode=decode, session=own)
-    watch = asyncio.create_task(_watch_disk(clone, limits.disk_bytes))
+    allowed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    watch = asyncio.create_task(_watch_disk(clone, limits.disk_bytes, allowed))
     try:
-        return await run_script(session, statements, limits.deadline_s, limits.rows, decode)
+        table = await run_script(session, statements, limits.deadline_s, limits.rows, decode)
     except (QueryError, ServerError) as error:
         if watch.done() and not watch.cancelled() and watch.exception() is None:
             raise DiskLimit from None
@@ -66,19 +68,24 @@ async def run(
     finally:
         watch.cancel()
         await asyncio.gather(watch, return_exceptions=True)
+    if allowed.done() and await _size(clone) > allowed.result():
+        raise DiskLimit
+    return table
 
 
-async def _watch_disk(clone: Clone, growth: int) -> None:
-    """End the clone's sessions once it has grown by more than `growth` bytes."""
-
-    async def size() -> int:
-        return int((await command(clone.admin, "SELECT pg_database_size(%s)", clone.name))[0][0])
-
+async def _watch_disk(clone: Clone, growth: int, allowed: "asyncio.Future[int]") -> None:
+    """End the clone's sessions once it has grown by more than `growth` bytes; `allowed` is set to the size that it may
+    have."""
     await asyncio.sleep(_FIRST_LOOK_S)  # most scripts are over by then
-    limit = await size() + growth
-    while await size() <= limit:
+    allowed.set_result(await _size(clone) + growth)
+    while await _size(clone) <= allowed.result():
         await asyncio.sleep(_LOOK_S)
     await terminate(clone.admin, clone.role)
+
+
+async def _size(clone: Clone) -> int:
+    """Bytes on disk."""
+    return int((await command(clone.admin, "SELECT pg_database_size(%s)", clone.name))[0][0])
 
 
 async def check(clone: Clone) -> None:
