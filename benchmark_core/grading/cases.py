@@ -20,7 +20,8 @@ from benchmark_core.grading.official import Answer, PublicSession, executed
 from benchmark_core.grading.official_text import remove_comments, remove_distinct, remove_round
 from benchmark_core.grading.outcome import PASSED, GoldFault, Outcome, Verdict
 from benchmark_core.grading.strict import WRONG
-from benchmark_core.jail.jail import Broken, BrokenCause, Channel, Failed, Jail, Job, Passed, Rows
+from benchmark_core.jail.jail import Jail
+from benchmark_core.jail.job import Broken, BrokenCause, Channel, Failed, Job, Passed, Rows
 from benchmark_core.postgres.query import Table
 from benchmark_core.postgres.sandbox import Limits, run
 from benchmark_core.postgres.templates import Clone, reclaim

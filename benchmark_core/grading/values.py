@@ -11,10 +11,8 @@ from collections.abc import Callable, Hashable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any, NamedTuple
 
-import psycopg
-
 from benchmark_core.grading.driver_values import interval_parts, parse_array
-from benchmark_core.postgres.wire import Value
+from benchmark_core.postgres.wire import ARRAY_ITEMS, Value
 
 SETTLED_DECIMALS = 9
 """Up to as many decimals a `numeric` or an integer is taken at its word."""
@@ -46,7 +44,7 @@ class Cell(NamedTuple):
 
 def family(oid: int) -> str:
     """The name of a type's family."""
-    if (item := _ITEMS.get(oid)) is not None:
+    if (item := ARRAY_ITEMS.get(oid)) is not None:
         return f"array of {family(item)}"
     return _FAMILIES[oid][0] if oid in _FAMILIES else "text"
 
@@ -56,8 +54,8 @@ def read(value: Value, oid: int) -> Cell:
     if value is None:
         return Cell(None)
     try:
-        if oid in _ITEMS:
-            return _listed("array", parse_array(str(value), lambda text: _item(text, _ITEMS[oid])))
+        if oid in ARRAY_ITEMS:
+            return _listed("array", parse_array(str(value), lambda text: _item(text, ARRAY_ITEMS[oid])))
         return _FAMILIES[oid][1](value, oid) if oid in _FAMILIES else _text(value, oid)
     except (ValueError, ArithmeticError, RecursionError, LookupError, StopIteration):
         return Cell(("unread", str(value)))
@@ -170,4 +168,3 @@ _FAMILIES: dict[int, tuple[str, Callable[[Value, int], Cell]]] = {
     17: ("bytes", _bytes),
     1186: ("interval", _interval),
 }
-_ITEMS = {info.array_oid: info.oid for info in psycopg.postgres.types if info.array_oid}

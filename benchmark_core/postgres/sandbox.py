@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from benchmark_core.errors import QueryError, ServerError
 from benchmark_core.postgres.query import MAX_ROWS, Session, Table, command, run_script, terminate
-from benchmark_core.postgres.templates import Clone
+from benchmark_core.postgres.templates import Clone, size
 from benchmark_core.postgres.wire import Decode, as_text
 
 _LOST = ("08006", "57P01", "57P02", "57P03")  # also what a server says that is about to go
@@ -23,8 +23,8 @@ class Limits:
     Attributes:
         deadline_s: seconds for the whole script.
         rows: rows that are kept of its result; more are drained and marked.
-        disk_bytes: how much its clone may grow. Measured from 50 ms after the start, every quarter of a second, and at
-            the end: for so long more can be written, but it earns nothing.
+        disk_bytes: how much its clone may grow, from its making on. Measured 50 ms after the start, every quarter of a
+            second, and at the end: for so long more can be written, but it earns nothing.
     """
 
     deadline_s: float = 60.0
@@ -54,8 +54,8 @@ async def run(
     if session is None:
         async with clone.session() as own:
             return await run(clone, statements, limits, decode=decode, session=own)
-    allowed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    watch = asyncio.create_task(_watch_disk(clone, limits.disk_bytes, allowed))
+    allowed = clone.size + limits.disk_bytes
+    watch = asyncio.create_task(_watch_disk(clone, allowed))
     try:
         table = await run_script(session, statements, limits.deadline_s, limits.rows, decode)
     except (QueryError, ServerError) as error:
@@ -68,24 +68,17 @@ async def run(
     finally:
         watch.cancel()
         await asyncio.gather(watch, return_exceptions=True)
-    if allowed.done() and await _size(clone) > allowed.result():
+    if await size(clone.admin, clone.name) > allowed:
         raise DiskLimit
     return table
 
 
-async def _watch_disk(clone: Clone, growth: int, allowed: "asyncio.Future[int]") -> None:
-    """End the clone's sessions once it has grown by more than `growth` bytes; `allowed` is set to the size that it may
-    have."""
+async def _watch_disk(clone: Clone, allowed: int) -> None:
+    """End the clone's sessions once it has more than `allowed` bytes."""
     await asyncio.sleep(_FIRST_LOOK_S)  # most scripts are over by then
-    allowed.set_result(await _size(clone) + growth)
-    while await _size(clone) <= allowed.result():
+    while await size(clone.admin, clone.name) <= allowed:
         await asyncio.sleep(_LOOK_S)
     await terminate(clone.admin, clone.role)
-
-
-async def _size(clone: Clone) -> int:
-    """Bytes on disk."""
-    return int((await command(clone.admin, "SELECT pg_database_size(%s)", clone.name))[0][0])
 
 
 async def check(clone: Clone) -> None:

@@ -39,7 +39,8 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """A database of one trial. `role` is its own, unprivileged, and goes with it; `owner` owns the objects in it."""
+    """A database of one trial. `role` is its own, unprivileged, and goes with it; `owner` owns the objects in it;
+    `size`: its bytes on disk when it was made."""
 
     name: str
     role: str
@@ -47,6 +48,7 @@ class Clone:
     server: Server
     admin: AsyncConnection[Any] = field(repr=False)
     password: str = field(repr=False)
+    size: int
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
@@ -118,9 +120,8 @@ class Workspace:
             await command(admin, sql.SQL("CREATE DATABASE {} {}").format(sql.Identifier(name), how))
             await admit(admin, name, name, access)
             await hand_over(self.server, name, name, owner, access)
-            yield Clone(
-                name, name, owner if owner and access is not Access.WRITE else name, self.server, admin, password
-            )
+            owner = owner if owner and access is not Access.WRITE else name
+            yield Clone(name, name, owner, self.server, admin, password, await size(admin, name))
         finally:
             await _drop(admin, name)
 
@@ -186,6 +187,11 @@ async def _publish(draft: Clone, template: Template) -> None:
             sql.SQL("ALTER DATABASE {} RENAME TO {}").format(database, sql.Identifier(template.name)),
         ):
             await command(draft.admin, statement)
+
+
+async def size(admin: AsyncConnection[Any], database: str) -> int:
+    """Bytes on disk."""
+    return int((await command(admin, "SELECT pg_database_size(%s)", database))[0][0])
 
 
 async def seal(clone: Clone) -> None:

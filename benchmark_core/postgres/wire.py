@@ -21,6 +21,9 @@ _INTEGERS, _FLOATS, _NUMERIC, _BOOLEAN = frozenset({20, 21, 23, 26}), frozenset(
 _ROWS = (ExecStatus.SINGLE_TUPLE, ExecStatus.TUPLES_OK)
 _COPY = (ExecStatus.COPY_IN, ExecStatus.COPY_OUT, ExecStatus.COPY_BOTH)
 
+ARRAY_ITEMS = {info.array_oid: info.oid for info in psycopg.postgres.types if info.array_oid}
+"""The type of the items of a built-in array type, both as OIDs."""
+
 Value = Cell | Decimal
 """A cell as read: `numeric` is exact; NaN, infinities and whatever JSON has no type for are PostgreSQL's text."""
 

@@ -22,7 +22,7 @@ from benchmark_core.postgres import server as servers
 from benchmark_core.postgres.query import connect
 from benchmark_core.postgres.sandbox import Limits
 from benchmark_core.postgres.server import Server
-from benchmark_core.postgres.templates import Clone
+from benchmark_core.postgres.templates import Clone, size
 
 BUILD = """
 CREATE TABLE sale (id int PRIMARY KEY, shop text, qty int, price numeric(10, 2));
@@ -72,7 +72,7 @@ async def weak(server: Server, *, owner: bool) -> AsyncIterator[Clone]:
         admin.execute("CREATE DATABASE weak OWNER weak")
     try:
         async with connect(server.dsn) as watching:
-            clone = Clone("weak", "weak", "weak", server, watching, PASSWORD)
+            clone = Clone("weak", "weak", "weak", server, watching, PASSWORD, await size(watching, "weak"))
             async with clone.session() as session:
                 await session.connection.execute(BUILD)
             yield clone
