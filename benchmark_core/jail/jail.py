@@ -25,6 +25,7 @@ from benchmark_core.jail.server import CONTROL_FD
 
 _LOG = logging.getLogger(__name__)
 _ROOT = Path(__file__).resolve().parents[2]
+_SERVER = "from benchmark_core.jail.server import main; main()"
 _TOTAL_BYTES = 64 << 20
 _START_S, _REAP_S = 30.0, 5.0
 
@@ -60,7 +61,7 @@ class Jail:
                 status = await ended
         except TimeoutError:
             return Broken(BrokenCause.TIMEOUT, f"stopped after {job.deadline_s:g} s")
-        except (wire.WireError, OSError, EOFError) as error:
+        except wire.WireError as error:
             self._kill(number)
             return _ended_early(await ended, talk.ready, str(error))
         finally:
@@ -125,15 +126,21 @@ class _Talk:
                     raise wire.WireError("it asked what it may not")
 
     async def _send(self, message: Any) -> None:
-        self.writer.write(wire.pack(message))
-        await self.writer.drain()
+        try:
+            self.writer.write(wire.pack(message))
+            await self.writer.drain()
+        except OSError as error:
+            raise wire.WireError(str(error)) from None
 
     async def _receive(self) -> Any:
-        size = wire.length(await self.reader.readexactly(wire.HEAD_BYTES))
-        self.received += size
-        if self.received > _TOTAL_BYTES:
-            raise wire.WireError("it said too much")
-        return wire.unpack(await self.reader.readexactly(size))
+        try:
+            size = wire.length(await self.reader.readexactly(wire.HEAD_BYTES))
+            self.received += size
+            if self.received > _TOTAL_BYTES:
+                raise wire.WireError("it said too much")
+            return wire.unpack(await self.reader.readexactly(size))
+        except (OSError, EOFError) as error:
+            raise wire.WireError(str(error)) from None
 
 
 def _all_texts(values: list[Any]) -> bool:
@@ -190,10 +197,7 @@ async def jail() -> AsyncIterator[Jail]:
 
 async def _start(control_fd: int) -> asyncio.subprocess.Process:
     """By exec, never by fork alone: this process holds gold."""
-    code = (
-        f"import os, sys; os.dup2({control_fd}, {CONTROL_FD}); sys.path.insert(0, {str(_ROOT)!r}); "
-        "from benchmark_core.jail.server import main; main()"
-    )
+    code = f"import os, sys; os.dup2({control_fd}, {CONTROL_FD}); sys.path.insert(0, {str(_ROOT)!r}); {_SERVER}"
     try:
         return await asyncio.create_subprocess_exec(
             sys.executable,
