@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Generic, TypeVar
 
+from benchmark_core.errors import ServerError
 from benchmark_core.grading.outcome import GoldFault
 
 V = TypeVar("V")
@@ -16,10 +17,17 @@ class Once(Generic[V]):
         self._tasks: dict[Hashable, asyncio.Task[V]] = {}
 
     async def get(self, key: Hashable, make: Callable[[], Coroutine[Any, Any, V]]) -> V:
-        """The value of `key`, by `make` when there is none. Raises whatever `make` raises."""
+        """The value of `key`, by `make` when there is none.
+
+        Raises:
+            ServerError: this was closed; or whatever `make` raises.
+        """
         if (task := self._tasks.get(key)) is None or _failed(task):
             task = self._tasks[key] = asyncio.create_task(make())
-        return await asyncio.shield(task)
+        await asyncio.wait({task})
+        if task.cancelled():  # by `close`, which is no reason to cancel who waits
+            raise ServerError("the run's work is over")
+        return task.result()
 
     async def close(self) -> None:
         """Cancel what still runs, and wait for its end."""

@@ -19,6 +19,7 @@ WAITING = 12
 """Clones that lie ready, over all sources together."""
 
 _LOG = logging.getLogger(__name__)
+_CLOSED = "the run's databases are closed"
 _MAKERS = 4  # copies of small databases run side by side, but not without end
 
 Source = Template | Clone
@@ -44,6 +45,7 @@ class Pool:
         self._makers = asyncio.Semaphore(_MAKERS)
         self._ready: list[_Held] = []  # the one asked for the longest ago first
         self._all: set[_Held] = set()
+        self._closed = False
 
     @asynccontextmanager
     async def clone(self, source: Source, access: Access, *, ahead: int = 1) -> AsyncIterator[Clone]:
@@ -52,6 +54,8 @@ class Pool:
         Raises:
             ServerError: when it cannot be made.
         """
+        if self._closed:
+            raise ServerError(_CLOSED)
         held = self._take(source, access)
         try:
             for _ in range(ahead - sum(other.fits(source, access) for other in self._ready)):
@@ -82,7 +86,8 @@ class Pool:
                 await self._forget(clone)
 
     async def close(self) -> None:
-        """Drop every clone, also those that somebody holds."""
+        """Drop every clone, also those that somebody holds. From then on there are none: nobody would drop them."""
+        self._closed = True
         for held in self._all:
             held.release()
         await asyncio.gather(*(held.task for held in self._all), return_exceptions=True)
@@ -124,7 +129,8 @@ class _Held:
 
     def _over(self, task: asyncio.Task[None]) -> None:
         failed = None if task.cancelled() else task.exception()
-        if not self._made.cancel() and failed:  # else whoever asks for the clone is told
+        told = self._made.cancel()  # then whoever asks for the clone is told
+        if failed and not told and not isinstance(failed, ServerError):  # a lost server is spoken of elsewhere
             _LOG.warning("a clone was not dropped, the next run will: %s", failed)
 
     async def clone(self) -> Clone:
@@ -134,7 +140,7 @@ class _Held:
                 self.task.result()  # says why there is none
             except QueryError as error:
                 raise ServerError(f"a database cannot be copied: {error}") from None
-            raise ServerError("the run's databases are closed")
+            raise ServerError(_CLOSED)
         return self._made.result()
 
     def release(self) -> None:

@@ -24,6 +24,9 @@ from suites.tasks import Cell
 
 MAX_ROWS = 10_000
 
+LOST = ("08006", "57P01", "57P02", "57P03")
+"""SQLSTATEs of a connection that is over; also what a server says that is about to go."""
+
 _GRACE_S = 10.0
 _OPTIONS = " ".join(
     f"-c {setting}"
@@ -133,11 +136,14 @@ async def command(
 
     Raises:
         QueryError: with the SQLSTATE.
+        ServerError: when the server is lost.
     """
     try:
         cursor = await admin.execute(statement, arguments or None)
         return await cursor.fetchall() if cursor.description else []
     except psycopg.Error as error:
+        if error.sqlstate in LOST or (error.sqlstate is None and isinstance(error, psycopg.OperationalError)):
+            raise ServerError(f"the server is lost: {str(error).partition(chr(10))[0]}") from None
         raise QueryError(error.diag.message_primary or type(error).__name__, sqlstate=error.sqlstate) from None
 
 

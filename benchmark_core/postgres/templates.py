@@ -74,9 +74,10 @@ class Workspace:
         """Whether the run's databases are still its own: where the server was lost, others may drop them."""
         try:
             await command(self._guard, "SELECT 1")
-        except QueryError:
+            async with connect(self.server.dsn):  # of a killed server, old sessions may live on for a moment
+                return True
+        except ServerError:
             return False
-        return True
 
     async def template(self, build_sql: str, deadline_s: float = BUILD_DEADLINE_S) -> Template:
         """The template of `build_sql`, built unless the server has it; two that ask at once build it once.

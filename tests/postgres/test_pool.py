@@ -213,3 +213,15 @@ def test_clones_of_a_source_that_cannot_be_had_say_why(server: Server) -> None:
                 pass
 
     play(server, work)
+
+
+def test_a_closed_pool_makes_no_clones(server: Server) -> None:
+    """Else whoever still works on the ground of a lost server would leave clones on the one that came after."""
+
+    async def work(clones: Pool, template: Template) -> None:
+        await clones.close()
+        with pytest.raises(ServerError, match="closed"):
+            async with clones.clone(template, Access.READ):
+                pass
+
+    play(server, work)
