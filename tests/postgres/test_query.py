@@ -160,7 +160,7 @@ def test_a_cancelled_caller_leaves_no_work_behind(server: Server) -> None:
     assert time.monotonic() - begin < 10
 
 
-@pytest.mark.fault("D44")
+@pytest.mark.fault("D44", "E20")
 def test_the_row_cap_is_reported_and_the_statement_ends(server: Server) -> None:
     async def work(session: Session) -> tuple[Table, Table, Table]:
         cut = await fetch(session, "INSERT INTO item SELECT i, 'x' FROM generate_series(1, 50) i RETURNING id", 5, 10)

@@ -62,6 +62,7 @@ def test_a_template_is_built_once_and_reused_by_later_runs(server: Server) -> No
     asyncio.run(main())
 
 
+@pytest.mark.fault("E12")
 def test_a_template_takes_no_connection_and_its_owner_no_login(server: Server) -> None:
     async def main() -> None:
         async with workspace(server) as space:
@@ -126,7 +127,7 @@ def test_a_clone_is_whole_owned_by_its_role_and_gone_at_the_end(server: Server) 
     assert not names(server.dsn, *TRIALS)
 
 
-@pytest.mark.fault("D45")
+@pytest.mark.fault("D45", "E08")
 def test_a_trial_cannot_change_the_template(server: Server) -> None:
     async def main() -> None:
         async with workspace(server) as space:
