@@ -4,16 +4,21 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from benchmark_core.errors import InputError
 from benchmark_core.postgres import server as servers
+from benchmark_core.postgres.dump_files import find_dumps
+from benchmark_core.postgres.dumps import Loaded, load_dump
 from benchmark_core.postgres.server import Server
+from benchmark_core.postgres.templates import workspace
 from guard.audit import AuditReport, audit_gold
 from guard.exit_codes import ExitCode
 from guard.options import JsonOption, SuiteOption
@@ -118,6 +123,35 @@ def status(as_json: JsonOption = False) -> None:
         raise typer.Exit(ExitCode.INFRASTRUCTURE)
     found: dict[str, str | int | None] = {"state": "running", "version": server.version, "pid": server.pid}
     _say_server(f"{_name(server)}, pid {server.pid}", found, as_json=as_json)
+
+
+@db_app.command("load")
+def load_dumps(
+    path: Annotated[Path, typer.Argument(help="A folder of .sql files, a folder of such folders, or a file.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Load databases from plain dumps, as BIRD-Interact publishes them. The same dump is loaded once."""
+    dumps = find_dumps(path)
+    done: list[Loaded] = []
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("loading", total=sum(dump.bytes for dump in dumps))
+
+        async def work() -> None:
+            async with workspace(get_server()) as space:
+                for dump in dumps:
+                    bar.update(task, description=escape(dump.name))
+                    done.append(await load_dump(space, dump, lambda count: bar.advance(task, count)))
+
+        asyncio.run(work())
+    if as_json:
+        rows = [{**asdict(one), "template": one.template.name} for one in done]
+        out.print_json(json.dumps(rows))
+        return
+    table = Table("database", "tables", "rows", "passed over", **PLAIN)
+    for one in done:
+        table.add_row(escape(one.name), str(one.tables), f"{one.rows:,}", str(one.passed_over))
+    out.print(table)
 
 
 def _name(server: Server) -> str:

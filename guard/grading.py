@@ -11,6 +11,7 @@ from benchmark_core.grading.grade import FollowUpFrom, Grader, grader
 from benchmark_core.grading.ground import Seeds
 from benchmark_core.grading.grounds import FindSeeds, FindServer
 from benchmark_core.grading.outcome import Verdict
+from benchmark_core.postgres.dumps import find_loaded
 from benchmark_core.postgres.sandbox import Limits
 from benchmark_core.postgres.templates import Workspace
 from guard.grades import GradedItem, Kept, Key
@@ -77,12 +78,14 @@ async def grade_predictions(
 
 
 def find_seeds(suite: Suite) -> FindSeeds:
-    """How the databases of a suite are found: built from their scripts."""
+    """How the databases of a suite are found: built from their scripts, or loaded from dumps before."""
 
     async def find(space: Workspace, name: str) -> Seeds:
         database = suite.databases[name]
         if database.build_sql is None:
-            raise InputError(f"database {name}: is published as a dump; load it with `usersim-guard db load`")
+            if (loaded := await find_loaded(space, name)) is None:
+                raise InputError(f"database {name}: is published as a dump; load it with `usersim-guard db load`")
+            return Seeds(loaded)
         second = database.second_build_sql
         return Seeds(await space.template(database.build_sql), await space.template(second) if second else None)
 

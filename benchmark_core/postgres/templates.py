@@ -9,7 +9,7 @@ import base64
 import hashlib
 import itertools
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -85,16 +85,30 @@ class Workspace:
         Raises:
             QueryError, QueryTimeout: when the script fails.
         """
-        digest = hashlib.sha256(f"{_RECIPE}\n{build_sql}".encode()).digest()
-        key = base64.b32encode(digest).decode().rstrip("=").lower()
-        template = Template(_TEMPLATE + key, _OWNER + key)
+
+        async def fill(draft: Clone) -> None:
+            async with draft.session() as session:
+                await run_script(session, (build_sql,), deadline_s)
+
+        return await self.made(build_sql, fill)
+
+    async def made(self, recipe: str, fill: Callable[[Clone], Awaitable[None]]) -> Template:
+        """The template of a recipe, which says all that is in it. `fill` fills an empty draft where there is none."""
+        digest = hashlib.sha256(f"{_RECIPE}\n{recipe}".encode()).digest()
+        template = self.known(_TEMPLATE + base64.b32encode(digest).decode().rstrip("=").lower())
         async with connect(self.server.dsn) as admin:
             await command(admin, "SELECT pg_advisory_lock(%s)", _lock_key(digest[:8]))
             if not await command(admin, "SELECT 1 FROM pg_database WHERE datname = %s", template.name):
                 async with self._trial(admin, "template0", None, Access.WRITE) as draft:
-                    await _build(draft, build_sql, deadline_s)
+                    await fill(draft)
+                    await _settle(draft)
                     await _publish(draft, template)
         return template
+
+    @staticmethod
+    def known(name: str) -> Template:
+        """A template by the name of its database."""
+        return Template(name, _OWNER + name.removeprefix(_TEMPLATE))
 
     @asynccontextmanager
     async def clone(self, source: Template | Clone, access: Access = Access.WRITE) -> AsyncIterator[Clone]:
@@ -166,9 +180,7 @@ def _how(server: Server, source: str) -> sql.Composed:
     return sql.SQL(" ").join(parts)
 
 
-async def _build(draft: Clone, build_sql: str, deadline_s: float) -> None:
-    async with draft.session() as session:
-        await run_script(session, (build_sql,), deadline_s)
+async def _settle(draft: Clone) -> None:
     async with inside(draft.server, draft.name) as connection:
         await command(connection, "VACUUM (ANALYZE)")
     if draft.server.embedded:  # without fsync, a crash may lose what no checkpoint has seen
