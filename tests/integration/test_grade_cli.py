@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from official_builder import edit, write_gold, write_questions, write_tasks
 
 from guard.exit_codes import ExitCode
 from suites.load import OPEN, load
@@ -106,3 +107,74 @@ def test_gold_is_in_nothing_that_is_printed(home: dict[str, str], tmp_path: Path
     for row in references():
         for statement in row["pred_sqls"]:
             assert statement[:60] not in text
+
+
+DUMP = """--
+-- PostgreSQL database dump
+--
+
+CREATE TABLE public.shop (shop_name text, sale_amount integer);
+ALTER TABLE public.shop OWNER TO root;
+COPY public.shop (shop_name, sale_amount) FROM stdin;
+north\t90
+south\t40
+\\.
+
+--
+-- PostgreSQL database dump complete
+--
+"""
+INSERT = "INSERT INTO shop VALUES ('west', 70)"
+TEST = """
+import re
+def test_case(pred_sqls, sol_sqls, db_name, conn):
+    rows, error, timeout = execute_queries("SELECT count(*) FROM shop WHERE shop_name = 'west'", db_name, conn)
+    assert rows == [(1,)], rows
+"""
+
+
+def test_official_tasks_are_graded_on_loaded_dumps(home: dict[str, str], tmp_path: Path) -> None:
+    """With test cases in Python, in the jail."""
+
+    def cli(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "guard", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=home, timeout=240)
+
+    ids = ["mart_1", "mart_M_1"]
+    tasks, questions = write_tasks(tmp_path / "tasks", ids), write_questions(tmp_path / "questions", ids)
+    gold = write_gold(tmp_path / "gold.jsonl", ids)
+    edit(gold, 2, sol_sql=[INSERT], test_cases=[TEST])
+    out = tmp_path / "official"
+    done = cli("data", "import", out, "--questions", questions, "--tasks", tasks, "--gold", gold)
+    assert done.returncode == ExitCode.OK, done.stderr
+    rows = [
+        {"instance_id": "mart_1", "pred_sqls": "SELECT shop_name FROM shop WHERE sale_amount >= 61"},
+        {"instance_id": "mart_M_1", "pred_sqls": "INSERT INTO shop (shop_name) VALUES ('west')"},
+        {"instance_id": "mart_M_1", "pred_sqls": "SELECT 1"},
+    ]
+    predictions = write(tmp_path / "p.jsonl", rows)
+    lacking = grade(home, predictions, "--suite", out)
+    assert lacking.returncode == ExitCode.BAD_INPUT and "usersim-guard db load" in lacking.stderr
+
+    (tmp_path / "dumps" / "mart_template").mkdir(parents=True)
+    (tmp_path / "dumps" / "mart_template" / "shop.sql").write_text(DUMP)
+    loaded = cli("db", "load", tmp_path / "dumps", "--json")
+    assert loaded.returncode == ExitCode.OK, loaded.stderr
+    [one] = json.loads(loaded.stdout)
+    assert (one["name"], one["tables"], one["rows"], one["passed_over"]) == ("mart", 1, 2, 1)
+
+    graded = grade(home, predictions, "--suite", out, "--json", "--out", tmp_path / "g.jsonl")
+    assert graded.returncode == ExitCode.OK, graded.stderr
+    _, *kept = [json.loads(line) for line in (tmp_path / "g.jsonl").read_text().splitlines()]
+    outcomes = {
+        (item["key"]["instance_id"], item["key"]["number"]): (item["strict"]["outcome"], item["official"]["outcome"])
+        for item in kept
+    }
+    assert outcomes == {
+        ("mart_1", 1): ("passed", "passed"),
+        ("mart_M_1", 1): ("passed", "passed"),
+        ("mart_M_1", 2): ("mismatch", "mismatch"),
+    }
+    (tmp_path / "dumps" / "mart_template" / "shop.sql").write_text(DUMP.replace("\\.\n", ""))
+    cut = cli("db", "load", tmp_path / "dumps")
+    assert cut.returncode == ExitCode.BAD_INPUT and "within the rows of a COPY" in cut.stderr
