@@ -17,7 +17,7 @@ from benchmark_core.postgres.sandbox import Limits
 from guard.cli_data import get_server
 from guard.exit_codes import ExitCode
 from guard.grades import GradedItem, GradeFile, Tally, identity, tally
-from guard.grading import GradePlan, grade_predictions
+from guard.grading import GradePlan, check_limits, grade_predictions
 from guard.options import JsonOption, SuiteOption
 from guard.predictions import read_predictions
 from guard.show import PLAIN, console, out, percent
@@ -38,6 +38,9 @@ def grade(  # noqa: PLR0913 - one parameter a flag
     private: Annotated[
         bool, typer.Option("--private", help="Keep details for the operator in --out; they may tell of the reference.")
     ] = False,
+    accept_limits: Annotated[
+        bool, typer.Option("--accept-limits", help="Run test cases on a server that cannot enforce every limit.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Grade recorded predictions in both regimes: `strict` (right) and `official` (comparable). No model is asked."""
@@ -47,6 +50,8 @@ def grade(  # noqa: PLR0913 - one parameter a flag
         load(suite), read_predictions(predictions), Limits(deadline_s=deadline), follow_up_from, private=private
     )
     plan.check()
+    for limit in asyncio.run(check_limits(plan, get_server(), accepted=accept_limits)):
+        console.print(f"warning: {limit.what}. To do: {limit.repair}", markup=False, highlight=False, soft_wrap=True)
     settings = {"follow_up_from": follow_up_from, "deadline_s": deadline}
     file = (
         GradeFile.open(out_file, identity(plan.suite.digest, predictions, settings), resume=resume)

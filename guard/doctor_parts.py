@@ -1,5 +1,6 @@
 """Guard: what `doctor` looks at of the parts: PostgreSQL, suite and gold, keys, endpoints. Starts no server."""
 
+import asyncio
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 from benchmark_core.errors import InputError, ServerError
 from benchmark_core.postgres import server as servers
 from benchmark_core.postgres.install import locate
+from benchmark_core.postgres.limits import unenforced
 from guard.choices import EndpointChoice, Role
 from guard.finding import Finding
 from guard.preflight_checks import Target, check_endpoint
@@ -27,17 +29,19 @@ _LEAST_TOKENS = 1024  # budget of a reply unless `score --max-tokens` says other
 def check_postgres(dsn: str | None, state_dir: Path) -> Iterator[Finding]:
     """The server that a run would use: the external one, or the embedded one's binaries and whether it runs."""
     try:
-        yield _external(dsn) if dsn else _embedded(state_dir)
+        yield from _external(dsn) if dsn else [_embedded(state_dir)]
     except ServerError as error:
         own = "mend USERSIM_GUARD_DSN, or unset it to use the embedded server"
         embedded = "do what the message says, or name a server of your own in USERSIM_GUARD_DSN"
         yield Finding(_POSTGRES, "fail", str(error), own if dsn else embedded)
 
 
-def _external(dsn: str) -> Finding:
+def _external(dsn: str) -> Iterator[Finding]:
     server = servers.external(dsn)  # also sees to version and rights
     version = f"{server.version // 10000}.{server.version % 10000}"
-    return Finding(_POSTGRES, "ok", f"the server of USERSIM_GUARD_DSN answers, version {version}")
+    yield Finding(_POSTGRES, "ok", f"the server of USERSIM_GUARD_DSN answers, version {version}")
+    for limit in asyncio.run(unenforced(server)):
+        yield Finding(_POSTGRES, "warn", limit.what, limit.repair)
 
 
 def _embedded(state_dir: Path) -> Finding:

@@ -12,7 +12,9 @@ from benchmark_core.grading.ground import Seeds
 from benchmark_core.grading.grounds import FindSeeds, FindServer
 from benchmark_core.grading.outcome import Verdict
 from benchmark_core.postgres.dumps import find_loaded
+from benchmark_core.postgres.limits import Unenforced, unenforced
 from benchmark_core.postgres.sandbox import Limits
+from benchmark_core.postgres.server import Server
 from benchmark_core.postgres.templates import Workspace
 from guard.grades import GradedItem, Kept, Key
 from guard.predictions import Prediction
@@ -46,6 +48,29 @@ class GradePlan:
             raise InputError(f"{_named(unknown)}: not in the suite {self.suite.name}; grade them with their own suite")
         if lacking := [name for name in wanted if not known[name].first.sol_sql]:
             raise InputError(f"{_named(lacking)}: the suite has no gold for them. {how_to_get(Part.GOLD)}")
+
+    @property
+    def has_test_cases(self) -> bool:
+        """Whether code that came with the suite would run."""
+        oracles = self.suite.oracles
+        wanted = [(oracles[one.instance_id], one.sub_task) for one in self.predictions]
+        return any((oracle.first if number == 1 else oracle.follow_up).test_cases for oracle, number in wanted)
+
+
+async def check_limits(plan: GradePlan, server: Server, *, accepted: bool) -> tuple[Unenforced, ...]:
+    """The limits on hostile SQL that the server cannot enforce.
+
+    Raises:
+        InputError: there are some, they were not accepted, and test cases would run.
+    """
+    found = await unenforced(server)
+    if found and plan.has_test_cases and not accepted:
+        lacking = "\n".join(f"- {limit.what}. To do: {limit.repair}" for limit in found)
+        raise InputError(
+            f"the suite's test cases are code that runs SQL, and this server cannot hold it in:\n{lacking}\n"
+            "Unset USERSIM_GUARD_DSN to use the embedded server, or accept it with --accept-limits"
+        )
+    return found
 
 
 async def grade_predictions(

@@ -8,6 +8,7 @@ from graders import grade, management, query, task, with_grader
 
 from benchmark_core.grading.grade import Grader
 from benchmark_core.grading.outcome import Grade, Outcome
+from benchmark_core.postgres import server as servers
 from benchmark_core.postgres.server import Server
 
 BUILD = """
@@ -88,9 +89,11 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def graded(embedded: Server) -> list[Grade]:
-    """All cases, eight at a time."""
+@pytest.fixture(scope="module", params=["embedded", "debian"])
+def graded(request: pytest.FixtureRequest) -> list[Grade]:
+    """All cases, eight at a time, on 18 and on 15."""
+    found = request.getfixturevalue(request.param)
+    server = found if isinstance(found, Server) else servers.external(found)
     slots = asyncio.Semaphore(8)
 
     async def one(grades: Grader, case: Case) -> Grade:
@@ -100,7 +103,7 @@ def graded(embedded: Server) -> list[Grade]:
     async def work(grades: Grader) -> list[Grade]:
         return list(await asyncio.gather(*(one(grades, case) for case in CASES)))
 
-    return asyncio.run(with_grader(lambda: embedded, {"db": BUILD}, work))
+    return asyncio.run(with_grader(lambda: server, {"db": BUILD}, work))
 
 
 @pytest.mark.parametrize(

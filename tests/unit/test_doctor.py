@@ -256,8 +256,9 @@ def test_a_running_server_is_seen_and_left_alone(tmp_path: Path) -> None:
     try:
         [found] = parts.check_postgres(None, state)
         assert found.level == "ok" and f"running, pid {server.pid}" in found.seen
-        [external] = parts.check_postgres(server.dsn, state)
+        external, limit = parts.check_postgres(server.dsn, state)
         assert external.level == "ok" and "version 18" in external.seen
+        assert limit.level == "warn" and limit.seen.startswith("memory") and limit.repair
         still = servers.status(state)
         assert still is not None and still.pid == server.pid
     finally:
