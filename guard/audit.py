@@ -1,7 +1,8 @@
 """Guard: the gold audit. Runs every reference solution of a suite before any score depends on it.
 
 A task is *ungradable* when its own reference does not pass: that is the suite's fault, never the system's. Databases
-are built from their scripts, each task runs on a clone of its own, sub-task 2 on a snapshot of what sub-task 1 left.
+are built from their scripts or were loaded from dumps; each task runs on a clone of its own, sub-task 2 on a snapshot
+of what sub-task 1 left. References that run are then graded, and run again under other plans (`audit_grading`).
 """
 
 import asyncio
@@ -9,13 +10,19 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from benchmark_core.errors import DatabaseError, InputError, QueryError, QueryTimeout
+from benchmark_core.errors import DatabaseError, QueryError, QueryTimeout
+from benchmark_core.grading.grade import Grader, grader
+from benchmark_core.postgres.dumps import find_loaded
+from benchmark_core.postgres.pool import pool
 from benchmark_core.postgres.query import fetch, rows_match, run_script
+from benchmark_core.postgres.sandbox import Limits
 from benchmark_core.postgres.server import Server
 from benchmark_core.postgres.templates import Clone, Template, Workspace, workspace
+from guard.audit_grading import Steadiness, graded
 from guard.audit_static import BrokenQuestion, Code, Finding, annotation, broken_questions, completeness
+from guard.grading import find_seeds
 from suites.questions import Question
-from suites.tasks import Category, Database, PostCondition, SubTask, Task
+from suites.tasks import Category, Database, Oracle, PostCondition, SubTask, Task
 
 T = TypeVar("T")
 
@@ -42,9 +49,14 @@ class AuditReport:
     broken_questions: tuple[BrokenQuestion, ...]
 
     @property
+    def faults(self) -> tuple[Finding, ...]:
+        """Findings that are faults of the suite; the others are differences of the regimes."""
+        return tuple(finding for finding in self.findings if finding.code is not Code.REGIMES_DIFFER)
+
+    @property
     def ungradable(self) -> frozenset[str]:
-        """Instance ids of the tasks that have a finding."""
-        return frozenset(f.instance_id for f in self.findings if f.instance_id is not None)
+        """Instance ids of the tasks that have a fault."""
+        return frozenset(finding.instance_id for finding in self.faults if finding.instance_id is not None)
 
     def to_json(self) -> dict[str, Any]:
         """JSON-able, without reference SQL or rows of it."""
@@ -65,17 +77,22 @@ async def audit_gold(
         deadline_s: seconds for one script of a task.
 
     Raises:
-        InputError: the suite's databases are dumps, which are loaded, not built.
         DatabaseError: when the server fails. What a suite gets wrong is a finding, not an error.
     """
-    if dumps := [name for name, database in databases.items() if database.build_sql is None]:
-        raise InputError(f"{', '.join(dumps)}: official databases are dumps without a build script; not audited yet")
     findings = [finding for task in tasks for finding in annotation(task)]
+    limits = Limits(deadline_s=deadline_s)
     async with workspace(server) as space:
         runs = _Runs(space, asyncio.Semaphore(CONCURRENCY), deadline_s)
         built = await _all([runs.database(database) for database in databases.values()])
         templates = {name: template for name, (template, _) in zip(databases, built, strict=True) if template}
         played = await _all([runs.task(task, templates.get(task.oracle.database)) for task in tasks])
+        sound = [task.oracle for task, faults in zip(tasks, played, strict=True) if not faults]
+        async with pool(space) as clones:
+            steady = Steadiness(clones, limits)
+            both = [(one, number) for one in sound for number in (1, 2)]
+            played += await _all([runs.steady(steady, one, number, templates[one.database]) for one, number in both])
+    async with grader(lambda: server, find_seeds(databases), limits) as grades:
+        played += await _all([runs.graded(one, grades) for one in sound])
     findings += [finding for _, found in built for finding in found] + [
         finding for found in played for finding in found
     ]
@@ -100,13 +117,29 @@ class _Runs:
     async def database(self, database: Database) -> tuple[Template | None, list[Finding]]:
         async with self.slots:
             try:
-                template = await self.space.template(database.build_sql or "")
+                template = await self._template(database)
             except (QueryError, QueryTimeout) as error:
                 return None, [Finding(None, database.name, None, Code.BUILD_FAILED, str(error))]
+            if template is None:
+                message = "is published as a dump; load it with `usersim-guard db load`"
+                return None, [Finding(None, database.name, None, Code.BUILD_FAILED, message)]
             async with self.space.clone(template) as clone, clone.session() as session:
                 columns = await fetch(session, _COLUMNS, self.deadline_s, max_rows=1_000_000)
         built = frozenset((str(table), str(column)) for table, column in columns.rows)
         return template, list(completeness(database, built))
+
+    async def _template(self, database: Database) -> Template | None:
+        if database.build_sql is None:
+            return await find_loaded(self.space, database.name)
+        return await self.space.template(database.build_sql)
+
+    async def steady(self, steady: Steadiness, oracle: Oracle, number: int, template: Template) -> list[Finding]:
+        async with self.slots:
+            return [finding async for finding in steady.check(oracle, number, template)]
+
+    async def graded(self, oracle: Oracle, grades: Grader) -> list[Finding]:
+        async with self.slots:
+            return [finding async for finding in graded(oracle, grades)]
 
     async def task(self, task: Task, template: Template | None) -> list[Finding]:
         oracle = task.oracle

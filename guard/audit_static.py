@@ -30,6 +30,12 @@ class Code(StrEnum):
     POST_CONDITION_FAILED = "post_condition_failed"  # does not hold after the reference
     HOLDS_BEFORE = "holds_before"  # all post-conditions hold already: an empty answer would pass
     CLEAN_UP_FAILED = "clean_up_failed"
+    NEVER_PASSES = "never_passes"  # the reference itself does not pass in `strict`
+    ACCEPTS_EVERYTHING = "accepts_everything"  # the test cases pass an empty submission
+    PLAN_DEPENDENT = "plan_dependent"  # PostgreSQL may answer the reference in more than one way: by the plan
+    ORDER_DEPENDENT = "order_dependent"  # the same: by the order in which rows are stored
+    NOT_GRADED = "not_graded"  # could not be graded on this machine
+    REGIMES_DIFFER = "regimes_differ"  # `official` fails the reference: a difference of regimes, no fault of the task
     SNIPPET_NOT_IN_SQL = "snippet_not_in_sql"  # an ambiguity's fragment is no run of tokens of the reference SQL
     # of a question
     FRAGMENT_NOT_IN_SQL = "fragment_not_in_sql"  # a LOC fragment is no run of tokens of the reference SQL

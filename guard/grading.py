@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -20,7 +20,7 @@ from guard.grades import GradedItem, Kept, Key
 from guard.predictions import Prediction
 from suites.load import Suite
 from suites.suite import Part, how_to_get
-from suites.tasks import Oracle
+from suites.tasks import Database, Oracle
 
 CONCURRENCY = 8
 """Tasks at a time. Submissions of one task follow each other."""
@@ -93,7 +93,7 @@ async def grade_predictions(
         async with slots:
             await _grade_task(plan, oracles[made[0].instance_id], made, grades, keep)
 
-    async with grader(find_server, find_seeds(plan.suite), plan.limits, plan.follow_up_from) as grades:
+    async with grader(find_server, find_seeds(plan.suite.databases), plan.limits, plan.follow_up_from) as grades:
         try:
             async with asyncio.TaskGroup() as group:
                 for made in tasks:
@@ -102,11 +102,11 @@ async def grade_predictions(
             raise many.exceptions[0] from None
 
 
-def find_seeds(suite: Suite) -> FindSeeds:
+def find_seeds(databases: Mapping[str, Database]) -> FindSeeds:
     """How the databases of a suite are found: built from their scripts, or loaded from dumps before."""
 
     async def find(space: Workspace, name: str) -> Seeds:
-        database = suite.databases[name]
+        database = databases[name]
         if database.build_sql is None:
             if (loaded := await find_loaded(space, name)) is None:
                 raise InputError(f"database {name}: is published as a dump; load it with `usersim-guard db load`")

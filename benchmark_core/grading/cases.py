@@ -31,6 +31,9 @@ from suites.tasks import SubTask
 NewClone = Callable[[], AbstractAsyncContextManager[Clone]]
 """Opens a writer's clone of the sub-task's state."""
 
+PASSES_NOTHING = "the tests pass an empty submission"
+"""Detail of the fault of tests that decide nothing."""
+
 _EDITS = (remove_comments, remove_distinct, remove_round)
 _NOTHING = ("",)
 
@@ -75,7 +78,7 @@ class CaseGrader:
             why = f"the reference does not pass its own tests: {verdict.outcome} {verdict.message} {verdict.detail}"
             raise GoldFault(why.strip(), timeout=verdict.outcome is Outcome.TIMEOUT)
         if (await self.strict(sub_task, _NOTHING, fresh)).passed:
-            raise GoldFault("the tests pass an empty submission")
+            raise GoldFault(PASSES_NOTHING)
 
     async def _tests(self, sub_task: SubTask, prediction: Sequence[str], answer: Answer, channel: Channel) -> Verdict:
         for number, code in enumerate(sub_task.test_cases, start=1):

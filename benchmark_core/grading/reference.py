@@ -20,11 +20,16 @@ DENIED = ("42501", "25006")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a reference returns, how a prediction is compared with it, and the rights that it took. It is gold."""
+    """What a reference returns, how a prediction is compared with it, and the rights that it took. It is gold.
+
+    Attributes:
+        statements: that were run: the reference's, with its sort keys as further columns where order matters.
+    """
 
     table: Table
     rule: Rule
     access: Access
+    statements: tuple[str, ...]
 
 
 async def compute(clones: Pool, source: Source, sub_task: SubTask, limits: Limits) -> Reference:
@@ -34,16 +39,19 @@ async def compute(clones: Pool, source: Source, sub_task: SubTask, limits: Limit
         GoldFault: it fails, is stopped, returns no columns, or more rows than the caps let through.
         DatabaseError: when the server is lost.
     """
-    *before, last = sub_task.sol_sql or ("",)
+    statements = sub_task.sol_sql or ("",)
+    last = statements[-1]
     order = visible_order(last) if sub_task.conditions.order else None
     if order is not None:
         try:
-            table, access = await _run(clones, source, (*before, order.sql), limits)
+            with_keys = (*statements[:-1], order.sql)
+            table, access = await _run(clones, source, with_keys, limits)
+            statements = with_keys
         except GoldFault:  # it cannot be shown by what it sorts: then it is taken row by row
             order = replace(order, keys=(), hidden=0)
-            table, access = await _run(clones, source, sub_task.sol_sql, limits)
+            table, access = await _run(clones, source, statements, limits)
     else:
-        table, access = await _run(clones, source, sub_task.sol_sql, limits)
+        table, access = await _run(clones, source, statements, limits)
     if not table.columns:
         raise GoldFault("the reference returns no columns")
     if table.truncated:
@@ -51,7 +59,7 @@ async def compute(clones: Pool, source: Source, sub_task: SubTask, limits: Limit
     hidden = order.hidden if order else 0
     columns, decimal = len(table.columns) - hidden, sub_task.conditions.decimal
     rounded = (decimal,) * columns if decimal >= 0 else places(last, columns)
-    return Reference(table, Rule(order.keys if order else None, hidden, rounded), access)
+    return Reference(table, Rule(order.keys if order else None, hidden, rounded), access, statements)
 
 
 async def _run(clones: Pool, source: Source, statements: Sequence[str], limits: Limits) -> tuple[Table, Access]:

@@ -192,12 +192,17 @@ def test_gold_is_never_printed(tmp_path: Path, questions: Path, tasks: Path) -> 
     assert "shop_name" in GOLD_SQL and GOLD_FIELDS["test_cases"]
 
 
-def test_the_gold_audit_refuses_official_data(tmp_path: Path, questions: Path, tasks: Path) -> None:
+def test_the_gold_audit_says_which_dumps_are_not_loaded(tmp_path: Path, questions: Path, tasks: Path) -> None:
+    home = {"USERSIM_GUARD_HOME": str(tmp_path / "home")}
     assert data("import", tmp_path / "o", "--questions", questions, "--tasks", tasks).exit_code == ExitCode.OK
-    done = cli("audit", "gold", "--suite", tmp_path / "o", USERSIM_GUARD_HOME=str(tmp_path / "home"))
-    assert done.returncode == ExitCode.BAD_INPUT
-    assert "published as dumps" in done.stderr
-    assert not (tmp_path / "home").exists(), "no server is started for it"
+    try:
+        done = cli("audit", "gold", "--suite", tmp_path / "o", "--json", **home)
+    finally:
+        cli("db", "stop", **home)
+    assert done.returncode == ExitCode.FINDINGS
+    codes = {(found["code"], found["database"]) for found in json.loads(done.stdout)["findings"]}
+    assert {("build_failed", "mart"), ("database_unavailable", "mart")} <= codes
+    assert "usersim-guard db load" in done.stdout
 
 
 def test_json_of_seal_and_db(tmp_path: Path) -> None:

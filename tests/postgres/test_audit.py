@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from benchmark_core.errors import ServerError
+from benchmark_core.jail import jail as jails
 from benchmark_core.postgres.server import Server, external
 from benchmark_core.postgres.templates import purge
 from guard.audit import AuditReport, audit_gold
@@ -29,6 +30,7 @@ from suites.tasks import (
     Ambiguity,
     Brief,
     Category,
+    Conditions,
     Database,
     Flow,
     KnowledgeEntry,
@@ -182,7 +184,17 @@ UNCOMMITTED = replace(MAKE, sol_sql=("BEGIN", MAKE.sol_sql[0]))
 ONE_OF_THREE = replace(MAKE, post_conditions=(*MAKE.post_conditions, PostCondition("SELECT 1", ((2,),))))
 IDLE = replace(TRIM, post_conditions=MAKE.post_conditions[1:])
 SHORT = replace(make_task(QUERY, COUNT).oracle.ambiguities[0], sql_snippet="amount > 2")
+TESTED = replace(MAKE, post_conditions=(), test_cases=("def test_case(p, s, d, c): {}",))
+
+
+def by_test(statement: str) -> Task:
+    return make_task(replace(TESTED, test_cases=(TESTED.test_cases[0].format(statement),)), COUNT)
+
+
 BROKEN: dict[str, tuple[Task, Code, int | None, str]] = {
+    "tests of nothing": (by_test("pass"), Code.ACCEPTS_EVERYTHING, 1, "pass an empty submission"),
+    "tests of the impossible": (by_test("assert False, 4711"), Code.NEVER_PASSES, 1, "gold_error"),
+    "as stored": (ends("SELECT array_agg(sale_id) FROM sale"), Code.ORDER_DEPENDENT, 2, "stored in another order"),
     "trailing comma": (make_task(query("SELECT a, FROM sale"), COUNT), Code.SOLUTION_FAILED, 1, "42601"),
     "follow-up": (ends("TABLE gone"), Code.SOLUTION_FAILED, 2, "42P01"),
     "ended": (
@@ -292,8 +304,40 @@ def test_each_fault_of_a_question_is_found_and_leaves_its_task_gradable(server: 
     assert report.ungradable == {"mart_2"}
 
 
+@pytest.mark.fault("D38")
+def test_a_reference_that_only_official_fails_is_said_and_gradable(server: Server) -> None:
+    report = audit(server, [ends("SELECT DISTINCT ON (shop_id) shop_id FROM sale ORDER BY 1")])
+    finding = only(report)
+    assert (finding.code, finding.sub_task) == (Code.REGIMES_DIFFER, 2)
+    assert report.faults == () and report.ungradable == frozenset()
+
+
+def test_what_cannot_be_graded_here_is_said(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jails, "_SERVER", "pass")
+    assert only(audit(server, [by_test("assert True")])).code is Code.NOT_GRADED
+
+
+@pytest.mark.fault("D43")
+def test_a_reference_that_depends_on_the_plan_is_found(server: Server) -> None:
+    report = audit(server, [ends("SELECT shop_id FROM sale JOIN shop USING (shop_id) LIMIT 1")])
+    found = [finding for finding in report.findings if finding.code is Code.PLAN_DEPENDENT]
+    assert [(finding.sub_task, finding.message[:36]) for finding in found] == [
+        (2, "its result is another one under: SET")
+    ]
+    assert report.ungradable == {"mart_1"}
+
+
+@pytest.mark.fault("D43")
+def test_what_leaves_postgresql_no_choice_is_steady(server: Server) -> None:
+    settled = "SELECT array_agg(sale_id ORDER BY sale_id), sum(amount), avg(amount::float8), max(sale_id) FROM sale"
+    ties = replace(COUNT, sol_sql=("SELECT sale_id FROM sale ORDER BY shop_id",), conditions=Conditions(order=True))
+    tasks = [ends(settled), make_task(QUERY, ties, 2)]
+    assert audit(server, tasks).findings == ()
+
+
 def test_every_code_is_triggered_by_a_test_above() -> None:
-    elsewhere = {Code.FRAGMENT_NOT_IN_SQL, Code.UNKNOWN_REFERENCE, Code.BUILD_FAILED}
+    of_a_question = {Code.FRAGMENT_NOT_IN_SQL, Code.UNKNOWN_REFERENCE}
+    elsewhere = of_a_question | {Code.BUILD_FAILED, Code.REGIMES_DIFFER, Code.NOT_GRADED, Code.PLAN_DEPENDENT}
     assert {b[1] for b in BROKEN.values()} | {f[1] for f in FAULTY.values()} | elsewhere == set(Code)
 
 
