@@ -37,6 +37,7 @@ format: $(VENV)/.dev
 bench: $(VENV)/.base
 	$(BIN)/python tests/bench/scoring.py
 	$(BIN)/python tests/bench/large_ledger.py
+	$(BIN)/python tests/bench/grading.py
 
 wheel: $(BIN)/python
 	$(PIP) wheel --no-deps --wheel-dir dist .
