@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 
+import psycopg
 import pytest
 from postgres_facts import TEMPLATES, TRIALS, names
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -12,6 +13,7 @@ from benchmark_core.postgres import server as servers
 from benchmark_core.postgres.query import fetch, run_script
 from benchmark_core.postgres.server import Server
 from benchmark_core.postgres.templates import purge, workspace
+from benchmark_core.sql.portability import FUNCTIONS
 
 BUILD = (
     "CREATE TABLE word (w text); INSERT INTO word VALUES ('b'), ('A'), ('a'), ('B'), ('ä'); CREATE VIEW v AS TABLE word"
@@ -92,3 +94,16 @@ def test_a_wrong_password_is_refused_without_showing_it(debian: str) -> None:
         servers.external(make_conninfo(debian, password="sekret"))
     assert "sekret" not in str(raised.value)
     assert "sekret" not in repr(Server("password=sekret", 150000))
+
+
+def test_the_functions_that_the_lint_knows_came_after_15(embedded: Server, debian: str) -> None:
+    query = "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace"
+    there = []
+    for dsn in (embedded.dsn, debian):
+        with psycopg.connect(dsn, client_encoding="utf8") as connection:
+            there.append({name for (name,) in connection.execute(query)})
+    known = {name for version, names in FUNCTIONS.items() if version > 15 for name in names.split()}
+    grammar = {name for name in known if name.startswith(("json_", "jsonb_"))}
+    assert known - there[0] <= grammar, "18 has them all"
+    assert not known & there[1], "15 has none"
+    assert set(FUNCTIONS[15].split()) <= there[1]
