@@ -19,7 +19,16 @@ from benchmark_core.postgres.sandbox import Limits
 from benchmark_core.postgres.server import Server
 from benchmark_core.postgres.templates import Clone, Template, Workspace, workspace
 from guard.audit_grading import Steadiness, graded
-from guard.audit_static import BrokenQuestion, Code, Finding, annotation, broken_questions, completeness
+from guard.audit_static import (
+    NOTES,
+    BrokenQuestion,
+    Code,
+    Finding,
+    annotation,
+    broken_questions,
+    completeness,
+    portability,
+)
 from guard.grading import find_seeds
 from suites.questions import Question
 from suites.tasks import Category, Database, Oracle, PostCondition, SubTask, Task
@@ -50,8 +59,8 @@ class AuditReport:
 
     @property
     def faults(self) -> tuple[Finding, ...]:
-        """Findings that are faults of the suite; the others are differences of the regimes."""
-        return tuple(finding for finding in self.findings if finding.code is not Code.REGIMES_DIFFER)
+        """Findings but for those that are merely worth knowing."""
+        return tuple(finding for finding in self.findings if finding.code not in NOTES)
 
     @property
     def ungradable(self) -> frozenset[str]:
@@ -80,6 +89,7 @@ async def audit_gold(
         DatabaseError: when the server fails. What a suite gets wrong is a finding, not an error.
     """
     findings = [finding for task in tasks for finding in annotation(task)]
+    findings += portability(databases.values(), tasks)
     limits = Limits(deadline_s=deadline_s)
     async with workspace(server) as space:
         runs = _Runs(space, asyncio.Semaphore(CONCURRENCY), deadline_s)

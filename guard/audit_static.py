@@ -7,6 +7,7 @@ from enum import StrEnum
 from graphlib import CycleError, TopologicalSorter
 
 from benchmark_core.sql.fragments import contains_tokens
+from benchmark_core.sql.portability import newer_than_oldest
 from suites.questions import AmbReference, LocReference, Question, QuestionKey
 from suites.tasks import Database, KnowledgeEntry, Oracle, Task
 
@@ -35,11 +36,17 @@ class Code(StrEnum):
     PLAN_DEPENDENT = "plan_dependent"  # PostgreSQL may answer the reference in more than one way: by the plan
     ORDER_DEPENDENT = "order_dependent"  # the same: by the order in which rows are stored
     NOT_GRADED = "not_graded"  # could not be graded on this machine
-    REGIMES_DIFFER = "regimes_differ"  # `official` fails the reference: a difference of regimes, no fault of the task
     SNIPPET_NOT_IN_SQL = "snippet_not_in_sql"  # an ambiguity's fragment is no run of tokens of the reference SQL
     # of a question
     FRAGMENT_NOT_IN_SQL = "fragment_not_in_sql"  # a LOC fragment is no run of tokens of the reference SQL
     UNKNOWN_REFERENCE = "unknown_reference"  # the question's task, or the ambiguity that it is about, is not there
+    # worth knowing, and no fault
+    REGIMES_DIFFER = "regimes_differ"  # `official` fails the reference
+    NEEDS_NEWER = "needs_newer"  # uses what PostgreSQL 14 does not have
+
+
+NOTES = frozenset({Code.REGIMES_DIFFER, Code.NEEDS_NEWER})
+"""Codes that are no fault: they make no task ungradable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,25 @@ def annotation(task: Task) -> Iterator[Finding]:
         if not _stands_in(oracle, ambiguity.sql_snippet):
             message = f"the fragment of the ambiguity {ambiguity.term!r} does not stand in the reference SQL"
             yield Finding(oracle.instance_id, oracle.database, 1, Code.SNIPPET_NOT_IN_SQL, message)
+
+
+def portability(databases: Iterable[Database], tasks: Iterable[Task]) -> Iterator[Finding]:
+    """Where build scripts, references and post-conditions use what PostgreSQL 14 does not have."""
+    for database in databases:
+        scripts = [script for script in (database.build_sql, database.second_build_sql) if script]
+        yield from _newer(None, database.name, None, scripts)
+    for task in tasks:
+        oracle = task.oracle
+        for number, sub_task in ((1, oracle.first), (2, oracle.follow_up)):
+            statements = [*sub_task.sol_sql, *(condition.sql for condition in sub_task.post_conditions)]
+            yield from _newer(oracle.instance_id, oracle.database, number, statements)
+
+
+def _newer(
+    instance_id: str | None, database: str, sub_task: int | None, statements: Iterable[str]
+) -> Iterator[Finding]:
+    for what, version in dict.fromkeys(found for text in statements for found in newer_than_oldest(text)):
+        yield Finding(instance_id, database, sub_task, Code.NEEDS_NEWER, f"{what} needs PostgreSQL {version}")
 
 
 def broken_questions(questions: Iterable[Question], tasks: Iterable[Task]) -> Iterator[BrokenQuestion]:

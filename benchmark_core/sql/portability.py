@@ -21,8 +21,9 @@ FUNCTIONS = {
     "json_object_agg_strict json_object_agg_unique json_object_agg_unique_strict json_objectagg jsonb_agg_strict "
     "jsonb_object_agg_strict jsonb_object_agg_unique jsonb_object_agg_unique_strict pg_input_error_info "
     "pg_input_is_valid random_normal",
-    17: "json_exists json_query json_scalar json_serialize json_table json_value jsonb_populate_record_valid pg_basetype "
-    "to_bin to_oct to_regtypemod unicode_assigned unicode_version uuid_extract_timestamp uuid_extract_version xmltext",
+    17: "json_exists json_query json_scalar json_serialize json_table json_value jsonb_populate_record_valid "
+    "pg_basetype to_bin to_oct to_regtypemod unicode_assigned unicode_version uuid_extract_timestamp "
+    "uuid_extract_version xmltext",
     18: "array_reverse array_sort casefold crc32 crc32c gamma lgamma uuidv4 uuidv7",
 }
 """Functions by the version that first has them; some are grammar, and not in `pg_proc`."""
@@ -42,7 +43,7 @@ _NEW_NUMBER = re.compile(r"0[xXoObB][0-9a-fA-F_]+|\d[\d_]*_\d[\d_]*")
 
 
 def newer_than_oldest(sql: str) -> Iterator[tuple[str, int]]:
-    """What `sql` uses that came after PostgreSQL 14, as (what, the version that has it); also in dollar-quoted bodies."""
+    """What `sql` uses that came after PostgreSQL 14: (what, the version that has it). Reads dollar quotes too."""
     try:
         tokens = tokenize(sql)
     except ValueError:

@@ -13,7 +13,7 @@ from benchmark_core.jail import jail as jails
 from benchmark_core.postgres.server import Server, external
 from benchmark_core.postgres.templates import purge
 from guard.audit import AuditReport, audit_gold
-from guard.audit_static import Code, Finding, schema_columns
+from guard.audit_static import NOTES, Code, Finding, schema_columns
 from suites.questions import (
     AmbReference,
     Kind,
@@ -304,6 +304,14 @@ def test_each_fault_of_a_question_is_found_and_leaves_its_task_gradable(server: 
     assert report.ungradable == {"mart_2"}
 
 
+def test_what_needs_a_newer_server_is_said_and_gradable(server: Server) -> None:
+    report = audit(server, [ends("SELECT any_value(shop_id ORDER BY shop_id) FROM sale")])
+    finding = only(report)
+    assert (finding.code, finding.sub_task) == (Code.NEEDS_NEWER, 2)
+    assert finding.message == "the function any_value needs PostgreSQL 16"
+    assert report.faults == ()
+
+
 @pytest.mark.fault("D38")
 def test_a_reference_that_only_official_fails_is_said_and_gradable(server: Server) -> None:
     report = audit(server, [ends("SELECT DISTINCT ON (shop_id) shop_id FROM sale ORDER BY 1")])
@@ -337,7 +345,7 @@ def test_what_leaves_postgresql_no_choice_is_steady(server: Server) -> None:
 
 def test_every_code_is_triggered_by_a_test_above() -> None:
     of_a_question = {Code.FRAGMENT_NOT_IN_SQL, Code.UNKNOWN_REFERENCE}
-    elsewhere = of_a_question | {Code.BUILD_FAILED, Code.REGIMES_DIFFER, Code.NOT_GRADED, Code.PLAN_DEPENDENT}
+    elsewhere = of_a_question | NOTES | {Code.BUILD_FAILED, Code.NOT_GRADED, Code.PLAN_DEPENDENT}
     assert {b[1] for b in BROKEN.values()} | {f[1] for f in FAULTY.values()} | elsewhere == set(Code)
 
 

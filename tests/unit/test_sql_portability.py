@@ -3,6 +3,7 @@
 import pytest
 
 from benchmark_core.sql.portability import newer_than_oldest
+from guard.audit_static import portability
 from suites.load import OPEN, load
 
 
@@ -50,10 +51,4 @@ def test_what_14_has_is_let_be(sql: str) -> None:
 
 def test_the_open_suite_keeps_to_14() -> None:
     suite = load(OPEN)
-    texts = [text for one in suite.databases.values() for text in (one.build_sql, one.second_build_sql) if text]
-    for oracle in suite.oracles.values():
-        texts += [*oracle.preprocess_sql, *oracle.clean_up_sqls]
-        for sub_task in (oracle.first, oracle.follow_up):
-            texts += [*sub_task.sol_sql, *(condition.sql for condition in sub_task.post_conditions)]
-    assert len(texts) > 40
-    assert [found for text in texts for found in newer_than_oldest(text)] == []
+    assert list(portability(suite.databases.values(), suite.tasks)) == []
