@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -65,8 +65,13 @@ def _day(text: str) -> date:
 
 def _moment(text: str) -> datetime:
     if text in _INFINITE_DAY:
-        return datetime.combine(_INFINITE_DAY[text], time())
+        return datetime.combine(_INFINITE_DAY[text], time.max if text == "infinity" else time.min)
     return datetime.fromisoformat(text)
+
+
+def _zoned_moment(text: str) -> datetime:
+    found = _moment(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _clock(text: str) -> time:
@@ -115,7 +120,8 @@ _SCALARS: dict[int, Callable[[str], Any]] = {
     1700: Decimal,
     **dict.fromkeys((114, 3802), json.loads),
     1082: _day,
-    **dict.fromkeys((1114, 1184), _moment),
+    1114: _moment,
+    1184: _zoned_moment,
     **dict.fromkeys((1083, 1266), _clock),
     **dict.fromkeys((704, 1186), _interval),
 }
@@ -127,7 +133,8 @@ _ARRAYS: dict[int, Callable[[str], Any]] = {
     1231: Decimal,
     **dict.fromkeys((199, 3807), json.loads),
     1182: _day,
-    **dict.fromkeys((1115, 1185), _moment),
+    1115: _moment,
+    1185: _zoned_moment,
     **dict.fromkeys((1183, 1270), _clock),
     1187: _interval,
     **dict.fromkeys((651, 1002, 1003, 1009, 1014, 1015, 1040, 1041), str),
