@@ -18,6 +18,7 @@ from benchmark_core.errors import InputError
 from suites.errors import SuiteError
 from suites.lines import Line, lines, parse
 
+FORMAT = "usersim-guard/submissions/1"
 EPISODE = "usersim-guard/episode/1"
 
 _GRADED = re.compile(r"Phase (?P<passed>[12]) correct|failed Phase (?P<failed>[12])")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from benchmark_core.errors import InputError
-from guard import document, export, ledger, scorecard
+from guard import document, export, grades, ledger, predictions, scorecard
 from judge import calibration
 from simulators.remote_wire import REMOTE_FORMAT, RemoteRequest, RemoteResponse
 from simulators.replies import ReplyRow
@@ -55,6 +55,8 @@ SCHEMAS: Mapping[str, Shape] = MappingProxyType(
         "reply": Shape("a line of --replies", ReplyRow, "usersim-guard/replies/1"),
         "remote-request": Shape("body of POST /answer", RemoteRequest, REMOTE_FORMAT),
         "remote-response": Shape("answer to POST /answer", RemoteResponse, REMOTE_FORMAT),
+        "submission": Shape("a line of submissions for `grade`", predictions.SubmissionRow, predictions.FORMAT),
+        "grade": Shape("every line but the first of `grade --out`", grades.GradedItem, grades.FORMAT),
         "export-row": Shape("a row of `export`", export.ExportRow, export.FORMAT, mode="serialization"),
     }
 )

@@ -14,8 +14,9 @@ from suite_builder import read_jsonl, write_suite
 
 from benchmark_core.digest import digest
 from benchmark_core.errors import InputError, SimulatorFailure
+from benchmark_core.grading.outcome import Outcome
 from benchmark_core.ports import Action, Ask
-from guard import document, export, ledger
+from guard import document, export, grades, ledger
 from guard.certificate import Issue, seal
 from guard.ledger import Call, ScoredItem, dump_header, dump_item
 from guard.schemas import SCHEMAS, identifier, json_schema
@@ -25,6 +26,7 @@ from judge.verdict import Evidence, EvidenceKind, UnjudgedCause
 from simulators.remote_wire import remote_request
 from suites.load import OPEN, load
 from suites.questions import Kind, Style
+from suites.tasks import Category
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SHAPES = {
@@ -41,6 +43,8 @@ SHAPES = {
     "usersim-guard/reply/1": "sha256:45eb0b15c02962136968fe5920f212de5980761cbed7c937b17c6ae86487eea3",
     "usersim-guard/remote-request/1": "sha256:43f14b4c5ccc1d89d3b346a634f8969a90a1667427e06b6e99165b3695769e00",
     "usersim-guard/remote-response/1": "sha256:02761370ab437d9869e2ae3ad4bd2f6163a274c733651bb6acb3b8dc84045389",
+    "usersim-guard/submission/1": "sha256:04a9e78077c35fe421e5399211f3aa85017dd0201977d07b0ac1243f3c685cea",
+    "usersim-guard/grade/1": "sha256:2f1ee4a27be27ed66ae76dce392c439ef5eb7ddcf0ec15d8ae8e166fcb72ceac",
     "usersim-guard/export-row/1": "sha256:63b5a0057340222fa1539a629727d0dcde5f67afee1913cb0ea836c15ecabac7",
 }
 """`$id` -> digest of the shape. Where one differs, readers of that format break: give it a new version, and a reader of
@@ -101,6 +105,8 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
         ],
         "export-row": [export_row()],
         "reply": read_jsonl(EXAMPLES / "replies.jsonl"),
+        "submission": read_jsonl(EXAMPLES / "submissions.jsonl"),
+        "grade": grade_lines(tmp_path_factory.mktemp("grades") / "grades.jsonl"),
         "remote-request": [
             remote_request(Ask(question.text, load(root).oracles[question.key.instance_id]), with_oracle=oracle)
             for question in load(root).questions
@@ -109,6 +115,17 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
         "remote-response": [{"reply": "No."}, {"reply": "No.", "model": "m", "usage": {"prompt_tokens": 3}}],
         **{name: read_jsonl(root / file) + read_jsonl(OPEN / file) for name, file in names.items()},
     }
+
+
+def grade_lines(path: Path) -> list[Any]:
+    file = grades.GradeFile.open(path, {}, resume=False)
+    for outcome in Outcome:
+        kept = grades.Kept(outcome, "what a system may be told", "what only the operator may know")
+        file.append(
+            grades.GradedItem(grades.Key("mart_1", 1, 2), Category.QUERY, kept, kept, recorded=True, seconds=0.1)
+        )
+    file.close()
+    return read_jsonl(path)[1:]
 
 
 def export_row() -> dict[str, Any]:
@@ -160,7 +177,11 @@ def test_what_does_not_fit_is_noticed(real: dict[str, list[Any]]) -> None:
             assert list(faults({**values[0], field: ...}, schema)), f"{name}.{field}"
             without = {key: value for key, value in values[0].items() if key != field}
             assert list(faults(without, schema)) == [f"$.{field}: missing"]
-        if name not in ("scorecard", "reply"):  # one is only written; the other may hold what public scripts add
+        if name not in (
+            "scorecard",
+            "reply",
+            "submission",
+        ):  # one is only written; the others hold what public ones add
             assert list(faults({**values[0], "more": 1}, schema)) == ["$.more: unknown"]
 
 
