@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo demo-llm test lint format bench wheel clean help
+.PHONY: demo demo-llm test soak lint format bench wheel clean help
 
 help:
 	@echo "make demo      set up, start PostgreSQL, audit the gold, score the controls, print their table"
 	@echo "make demo-llm  set up with a tiny real model (smoke test), score it as a backbone, show the refusal"
 	@echo "make test      set up with the test tools, run all tests"
+	@echo "make soak      the long forms of the sampled tests (minutes)"
 	@echo "make lint      style, types, import layers"
 	@echo "make bench     speed as ratios, measured side by side"
 	@echo "make wheel     build the wheel into dist/"
@@ -23,6 +24,9 @@ demo-llm: $(VENV)/.local
 
 test: $(VENV)/.dev $(VENV)/.local
 	$(BIN)/python -m pytest
+
+soak: $(VENV)/.dev
+	$(BIN)/python -m pytest --soak
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

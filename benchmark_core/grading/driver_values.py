@@ -43,7 +43,10 @@ def parse_array(text: str, item: Callable[[str], Any]) -> list[Any]:
     Raises:
         ValueError, StopIteration, IndexError: for text that is no array, and whatever `item` raises.
     """
-    return next(_lists(_ITEM.finditer(_BOUNDS.sub("", text, count=1)), item))[0]  # type: ignore[no-any-return]
+    found = next(_lists(_ITEM.finditer(_BOUNDS.sub("", text, count=1)), item))[0]
+    if not isinstance(found, list):
+        raise ValueError("no array")
+    return found
 
 
 def interval_parts(text: str) -> tuple[int, int, int] | None:

@@ -10,13 +10,14 @@ import hashlib
 import itertools
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from psycopg import AsyncConnection, sql
 
-from benchmark_core.errors import QueryError, ServerError
+from benchmark_core.errors import ServerError
+from benchmark_core.postgres.leftovers import drop, lock_key, reap
 from benchmark_core.postgres.query import Session, command, connect, run_script, terminate
 from benchmark_core.postgres.roles import Access, admit, create_role, hand_over, inside
 from benchmark_core.postgres.scram import verifier
@@ -97,7 +98,7 @@ class Workspace:
         digest = hashlib.sha256(f"{_RECIPE}\n{recipe}".encode()).digest()
         template = self.known(_TEMPLATE + base64.b32encode(digest).decode().rstrip("=").lower())
         async with connect(self.server.dsn) as admin:
-            await command(admin, "SELECT pg_advisory_lock(%s)", _lock_key(digest[:8]))
+            await command(admin, "SELECT pg_advisory_lock(%s)", lock_key(digest[:8]))
             if not await command(admin, "SELECT 1 FROM pg_database WHERE datname = %s", template.name):
                 async with self._trial(admin, "template0", None, Access.WRITE) as draft:
                     await fill(draft)
@@ -138,7 +139,7 @@ class Workspace:
             owner = owner if owner and access is not Access.WRITE else name
             yield Clone(name, name, owner, self.server, admin, password, await size(admin, name))
         finally:
-            await _drop(admin, name)
+            await drop(admin, name)
 
 
 @asynccontextmanager
@@ -150,20 +151,20 @@ async def workspace(server: Server) -> AsyncIterator[Workspace]:
     """
     token = secrets.token_hex(8)
     async with connect(server.dsn) as admin:
-        await command(admin, "SELECT pg_advisory_lock(%s)", _lock_key(bytes.fromhex(token)))
-        await _reap(admin)
+        await command(admin, "SELECT pg_advisory_lock(%s)", lock_key(bytes.fromhex(token)))
+        await reap(admin, _TRIAL)
         yield Workspace(server, token, admin)
 
 
 async def purge(server: Server) -> None:
     """Drop every template, and whatever dead runs have left: the server is then as it was before its first use."""
     async with connect(server.dsn) as admin:
-        await _reap(admin)
+        await reap(admin, _TRIAL)
         for (name,) in await command(
             admin, "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", _TEMPLATE
         ):
             await command(admin, sql.SQL("ALTER DATABASE {} IS_TEMPLATE false").format(sql.Identifier(name)))
-            await _drop(admin, name, role=_OWNER + name.removeprefix(_TEMPLATE))
+            await drop(admin, name, role=_OWNER + name.removeprefix(_TEMPLATE))
 
 
 def _how(server: Server, source: str) -> sql.Composed:
@@ -236,33 +237,3 @@ async def vacate(clone: Clone) -> None:
                 await asyncio.sleep(0.005)
     except TimeoutError:
         raise ServerError(f"sessions in a clone did not end within {_VACATE_S:g} s") from None
-
-
-async def _drop(admin: AsyncConnection[Any], database: str, *, role: str | None = None) -> None:
-    statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database))
-    try:
-        await command(admin, statement)
-    except QueryError:  # prepared transactions outlive their session, and keep the database
-        for (gid,) in await command(admin, "SELECT gid FROM pg_prepared_xacts WHERE database = %s", database):
-            async with connect(admin.info.dsn, password=admin.info.password, dbname=database) as connection:
-                await command(connection, sql.SQL("ROLLBACK PREPARED {}").format(gid))
-        await command(admin, statement)
-    await command(admin, sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(role or database)))
-
-
-async def _reap(admin: AsyncConnection[Any]) -> None:
-    """Drop what is left of runs whose token nobody holds any more."""
-    names = "SELECT datname AS name FROM pg_database UNION SELECT rolname FROM pg_roles"
-    query = f"SELECT name, split_part(name, '_', 3) FROM ({names}) AS all_names WHERE starts_with(name, '{_TRIAL}')"
-    for name, token in await command(admin, query):
-        with suppress(ValueError, QueryError):  # not ours: another administrator's, or merely named alike
-            key = _lock_key(bytes.fromhex(token))
-            if (await command(admin, "SELECT pg_try_advisory_lock(%s)", key))[0][0]:
-                try:
-                    await _drop(admin, name)
-                finally:
-                    await command(admin, "SELECT pg_advisory_unlock(%s)", key)
-
-
-def _lock_key(data: bytes) -> int:
-    return int.from_bytes(data, "big", signed=True)

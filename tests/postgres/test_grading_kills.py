@@ -87,8 +87,9 @@ class Killed:
 
 
 @pytest.mark.timeout(MOST_S + 60)
-def test_twenty_kills_cost_no_system_anything(state_dir: Path) -> None:
-    killed = Killed(state_dir, random.Random(20))
+@pytest.mark.parametrize("seed", [20, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 10))])
+def test_twenty_kills_cost_no_system_anything(state_dir: Path, seed: int) -> None:
+    killed = Killed(state_dir, random.Random(seed))
     begun = time.monotonic()
 
     async def work(grades: Grader) -> None:

@@ -38,18 +38,24 @@ LIMITS = Limits(deadline_s=1.5, disk_bytes=32 << 20)
 TIMEOUT_S, OUTLASTS_S = 0.5, 2.5
 
 
-@pytest.fixture(scope="module")
-def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+@pytest.fixture(scope="module", params=["embedded", pytest.param("debian", marks=pytest.mark.soak)])
+def field(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server of its own, and a bystander who must not be touched."""
+    if request.param == "debian":
+        yield from with_bystander(servers.external(request.getfixturevalue("debian")))
+        return
     folder = tmp_path_factory.mktemp("field") / "state"
-    server = servers.start(folder)
     try:
-        with psycopg.connect(server.dsn, autocommit=True) as admin:
-            admin.execute(f"CREATE ROLE bystander LOGIN PASSWORD '{PASSWORD}'")
-            admin.execute("CREATE DATABASE other")
-        yield server
+        yield from with_bystander(servers.start(folder))
     finally:
         servers.stop(folder)
+
+
+def with_bystander(server: Server) -> Iterator[Server]:
+    with psycopg.connect(server.dsn, autocommit=True) as admin:
+        admin.execute(f"CREATE ROLE bystander LOGIN PASSWORD '{PASSWORD}'")
+        admin.execute("CREATE DATABASE other")
+    yield server
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -10,8 +11,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 from postgres_facts import TRIALS, names
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from benchmark_core.errors import QueryError, ServerError
 from benchmark_core.postgres import server as servers
@@ -264,3 +268,23 @@ def test_purge_leaves_nothing(state_dir: Path) -> None:
     server = servers.start(state_dir)
     asyncio.run(main(server))
     assert names(server.dsn, "usg_") == {"usg_admin"}
+
+
+def test_a_dead_run_s_role_that_owns_what_is_in_a_copy_goes_too(server: Server) -> None:
+    """The copy of a state keeps the state's role as the owner of what is in it."""
+    token = secrets.token_hex(8)
+    owner, copy = f"usg_x_{token}_1", f"usg_x_{token}_2"
+    with psycopg.connect(server.dsn, autocommit=True) as admin:
+        for name in (owner, copy):
+            admin.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(name)))
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(copy)))
+    with psycopg.connect(make_conninfo(server.dsn, dbname=copy), autocommit=True) as inside:
+        inside.execute("CREATE TABLE t (x int)")
+        inside.execute(sql.SQL("ALTER TABLE t OWNER TO {}").format(sql.Identifier(owner)))
+    assert names(server.dsn, *TRIALS) == {owner, copy}
+
+    async def main() -> None:
+        async with workspace(server):
+            assert not names(server.dsn, *TRIALS)
+
+    asyncio.run(main())
