@@ -130,12 +130,12 @@ MEMORY = [
 TIME = [
     Escape("time", name, body, ("B42",))
     for name, body in (
-        ("sleep", "import time; time.sleep(3)"),
-        ("busy", "import time\nend = time.monotonic() + 3\nwhile time.monotonic() < end: pass"),
-        ("one-call", "import time\nend = time.monotonic() + 3\nwhile time.monotonic() < end: sum(range(20_000_000))"),
+        ("sleep", "import time; time.sleep(2)"),
+        ("busy", "import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: pass"),
+        ("one-call", "import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: sum(range(20_000_000))"),
         ("deaf", "import signal, time\nfor number in (24, 15, 2): signal.signal(number, signal.SIG_IGN)\n"
-         "end = time.monotonic() + 3\nwhile time.monotonic() < end: pass"),
-        ("catch-all", "import time\nend = time.monotonic() + 3\nwhile time.monotonic() < end:\n"
+         "end = time.monotonic() + 2\nwhile time.monotonic() < end: pass"),
+        ("catch-all", "import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end:\n"
          "    try: time.sleep(0.1)\n    except BaseException: pass"),
     )
 ]  # fmt: skip

@@ -24,7 +24,7 @@ from benchmark_core.jail.job import Broken, BrokenCause, Failed, Job, Passed, Ro
 
 T = TypeVar("T")
 
-DEADLINE_S, WEAK_DEADLINE_S = 1.5, 60.0
+DEADLINE_S, WEAK_DEADLINE_S = 1.0, 60.0
 NO_LOCKS = (
     "from benchmark_core.jail import lock, server; "
     "lock.drop_rights = lock.deny_files = lock.deny_calls = lambda: None; "

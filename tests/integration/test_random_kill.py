@@ -15,7 +15,6 @@ from suite_builder import write_suite
 
 from suites.load import load
 
-KILLS = 20
 CONCURRENCY = 4
 LATENCY_S = 0.02
 REPLY = "Everything since the first of February."
@@ -57,7 +56,8 @@ def _paid_twice(received: list[Received]) -> int:
 
 
 @pytest.mark.fault("D34", "D35", "G37", "G39")
-def test_twenty_random_kills(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [6, pytest.param(40, marks=pytest.mark.soak)])
+def test_random_kills(tmp_path: Path, kills: int) -> None:
     """Each kill may cost what was in flight, at most one request per worker; all else is paid once and found again."""
     suite = write_suite(tmp_path / "suite", tasks=6, points=2)
     planned = {question.key for question in load(suite).questions}
@@ -66,7 +66,7 @@ def test_twenty_random_kills(tmp_path: Path) -> None:
         whole = _score(_command(suite, tmp_path / "whole", server), server)
     assert server.paid == 2 * len(planned)
     killed_midway = 0
-    for number in range(KILLS):
+    for number in range(kills):
         out = tmp_path / f"run-{number}"
         with ChatServer(_serve) as server:
             _score(_command(suite, out, server), server, rng.uniform(0.0, whole))
@@ -83,7 +83,7 @@ def test_twenty_random_kills(tmp_path: Path) -> None:
                 paid = server.paid
                 _score(resumed, server)
                 assert server.paid == paid, "a finished run pays nothing"
-    assert killed_midway >= KILLS // 2, "the kill times must fall into the run"
+    assert killed_midway >= kills // 2, "the kill times must fall into the run"
 
 
 def test_the_reference_run_is_judged_whole(tmp_path: Path) -> None:
